@@ -18,6 +18,7 @@ from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
+from jobset_gate.barrier.source import Source
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.cluster import Actors
 from jobset_gate.fake.kubelet import Behaviour, FakeNode
@@ -27,6 +28,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.settings import Barrier, Settings
+from jobset_gate.sources.table import JOBSET
 from tests.fakes.admission_server import registered
 from tests.flow.service import Service
 from tests.plane.planes import Plane
@@ -181,14 +183,14 @@ class Environment(BaseEnvironment):
     async def jobs(self) -> list[Json]:
         return list((await self.client.list(JOBS, self.namespace))["items"])
 
-    async def config_map(self, name: str) -> Json | None:
+    async def config_map(self, name: str, source: Source = JOBSET) -> Json | None:
         try:
-            return await self.client.get(CONFIGMAPS, names.config_map_name(name), self.namespace)
+            return await self.client.get(CONFIGMAPS, source.config_map_name(name), self.namespace)
         except NotFound:
             return None
 
-    async def verdict(self, name: str) -> Verdict | None:
-        gate = await self.config_map(name)
+    async def verdict(self, name: str, source: Source = JOBSET) -> Verdict | None:
+        gate = await self.config_map(name, source)
         return verdict_codec.parse((gate or {}).get("data", {}).get(names.KEY_VERDICT, ""))
 
     # --- Waiting -----------------------------------------------------------------------------------------------------
@@ -227,12 +229,14 @@ class Environment(BaseEnvironment):
         assert found is not None
         return found
 
-    async def until_verdict(self, name: str, holds: Callable[[Verdict], bool] = lambda _: True) -> Verdict:
+    async def until_verdict(
+        self, name: str, holds: Callable[[Verdict], bool] = lambda _: True, source: Source = JOBSET
+    ) -> Verdict:
         """The gang's verdict, once there is such a one in its ConfigMap."""
 
         def decided(maps: list[Json]) -> bool:
             return any(
-                one["metadata"]["name"] == names.config_map_name(name)
+                one["metadata"]["name"] == source.config_map_name(name)
                 and (found := verdict_codec.parse(one.get("data", {}).get(names.KEY_VERDICT, ""))) is not None
                 and holds(found)
                 for one in maps
@@ -240,7 +244,7 @@ class Environment(BaseEnvironment):
 
         async with ObjectView(self.client, CONFIGMAPS, self.namespace) as view:
             await view.until(decided, PATIENCE)
-        verdict = await self.verdict(name)
+        verdict = await self.verdict(name, source)
         assert verdict is not None
         return verdict
 

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict, VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import Invalid, is_stale_patch
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
+from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.sources.table import JOB
 from tests.fakes.jobs import job
 from tests.flow.conftest import MakeEnvironment
@@ -78,21 +77,12 @@ class JobStage:
         return found
 
     async def config_map(self) -> Json:
-        return await self.stage.client.get(CONFIGMAPS, JOB.config_map_name(RUN), self.stage.namespace)
-
-    async def until_decided(self) -> None:
-        """Until a verdict stands in the ConfigMap, whoever has seen it yet."""
-        async with ObjectView(self.stage.client, CONFIGMAPS, self.stage.namespace) as view:
-            name = JOB.config_map_name(RUN)
-            await view.until(
-                lambda maps: any(
-                    it["metadata"]["name"] == name and (it.get("data") or {}).get(names.KEY_VERDICT) for it in maps
-                ),
-                PATIENCE,
-            )
+        found = await self.stage.config_map(RUN, JOB)
+        assert found is not None
+        return found
 
     async def verdict(self) -> Verdict:
-        found = verdict_codec.parse((await self.config_map())["data"][names.KEY_VERDICT])
+        found = await self.stage.verdict(RUN, JOB)
         assert found is not None
         return found
 
@@ -171,7 +161,7 @@ async def test_what_is_released_in_the_instant_of_a_suspension_opens_nothing_of_
     await run.create(pods=2)
     await run.stage.until_held(1)
     run.kubelets.clear_fault(stuck)
-    await run.until_decided()
+    await run.stage.until_verdict(RUN, source=JOB)
     await run.suspend()
     stuck = run.kubelets.inject_fault(STUCK)
     await run.resume()

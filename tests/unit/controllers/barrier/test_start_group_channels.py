@@ -16,9 +16,10 @@ from tests.fakes.start_groups import StartGroup
 SOON = 10.0
 """Virtual seconds; without a deadline a group waits for ever."""
 SIZE = 3
+ON, OFF = ("jobset", "startgroup"), ("jobset",)
 CHANNELS: dict[str, dict[str, Any]] = {
-    "stream": {"stream": True, "options": {"sources": ("jobset", "startgroup"), "patch_concurrency": 0}},
-    "annotation": {"options": {"sources": ("jobset", "startgroup")}},
+    "stream": {"stream": True, "options": {"sources": ON, "patch_concurrency": 0}},
+    "annotation": {"options": {"sources": ON}},
 }
 
 
@@ -40,6 +41,12 @@ def _runs(pod: dict[str, Any], restarts: int) -> bool:
 async def until_gone(at: EmbeddedController) -> None:
     async with ObjectView(at.client, PODS, "default") as view:
         await at.cluster.until(view.until(lambda pods: not pods, SOON))
+
+
+async def restart(at: EmbeddedController, sources: tuple[str, ...]) -> None:
+    """The controller with other sources."""
+    await at.stop()
+    at.restart(sources=sources)
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -72,32 +79,26 @@ async def test_a_pod_that_the_stream_released_passes_again_when_its_node_boots_a
 
 
 async def test_without_its_source_a_group_waits_and_with_it_again_it_starts_or_gathers_again() -> None:
-    on, off = ("jobset", "startgroup"), ("jobset",)
-    async with embedded_controller(options={"sources": off}) as at:
+    async with embedded_controller(options={"sources": OFF}) as at:
         group = StartGroup(at.client, size=SIZE, timeout=None)
         await group.create()
         await asyncio.sleep(SOON)
         await until_run(at)
-        await at.stop()
-        at.restart(sources=on)
+        await restart(at, ON)
         await until_run(at, "set-0", "set-1", "set-2")
-        await at.stop()
-        at.restart(sources=off)
+        await restart(at, OFF)
         await group.delete_pods([1])
         await until_run(at, "set-0", "set-2")
         await group.create_pods([1])
         await asyncio.sleep(SOON)
         await until_run(at, "set-0", "set-2")
-        await at.stop()
-        at.restart(sources=on)
+        await restart(at, ON)
         await until_run(at, "set-0", "set-1", "set-2")
-        await at.stop()
-        at.restart(sources=off)
+        await restart(at, OFF)
         await group.delete_pods(range(SIZE))
         await until_gone(at)
         await group.create_pods([0, 1])
-        await at.stop()
-        at.restart(sources=on)
+        await restart(at, ON)
         await asyncio.sleep(SOON)
         await until_run(at)
         await group.create_pods([2])
