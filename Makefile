@@ -100,7 +100,7 @@ pytest: setup
 
 # For example `make stress STRESS_ARGS="--schedules 1000 --first 10000"`, or `--source job --seed 211` for one that failed.
 STRESS_ARGS ?=
-DEEP_TESTS := tests/flow/test_kills.py tests/flow/webhook/test_rolling_update.py tests/stress/test_schedules.py \
+DEEP_TESTS := tests/flow/test_kills.py tests/flow/webhook/test_rolling_update.py \
   tests/unit/controllers/podgroups/test_cache_properties.py tests/unit/controllers/podgroups/test_crashes.py
 stress: setup control-plane ## 10,000 random schedules of a gang of each source, then kills at every write; says which fail
 	@$(BIN)/python -m tests.stress.run $(STRESS_ARGS)
