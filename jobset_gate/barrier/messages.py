@@ -151,6 +151,11 @@ def verdict_in_condition(condition: ConditionSeen | None, uid: str) -> Verdict |
     )
 
 
+def without_generation(message: str) -> str:
+    """The message of a verdict's condition without the generation that `decided` appends: people do not need it."""
+    return _GENERATION.sub("", message)
+
+
 def bare_pod(pod: str, tally: GangCount) -> str:
     """Message of a release since this pod has no barrier (K6)."""
     return (

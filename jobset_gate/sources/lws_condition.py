@@ -28,7 +28,10 @@ def condition(name: str, replicas: int, groups: Mapping[int, GroupState]) -> Des
     if waiting:
         index = min(waiting, key=lambda it: (waiting[it].waits_since, it))
         found = waiting[index].condition
-        reason, why = (reason, "no pass has looked at it yet") if found is None else (found.reason, found.message)
+        if found is None:
+            why = "no pass has looked at it yet"
+        else:
+            reason, why = found.reason, messages.without_generation(found.message)
     else:
         index = next(it for it in count() if it not in groups)
     shown = LWS.shown_name(f"{name}-{index}")

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import DesiredCondition
+from jobset_gate.barrier import messages
+from jobset_gate.barrier.model import DesiredCondition, Generation, Verdict, VerdictKind
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import LEADER_WORKER_SETS
 from jobset_gate.runtime.workqueue import Requeue
@@ -29,7 +30,9 @@ from tests.fakes.wire_objects import TEN_O_CLOCK, status
 
 STARTED = DesiredCondition(status="True", reason="AllPodsStarted", message="all 8 pods started (uid A)")
 WAITS = DesiredCondition(status="False", reason="WaitingForPods", message="5/8 pods started; missing: 3 pods")
-FAILED = DesiredCondition(status="False", reason="TimedOut", message="timed out after 60s")
+FAILED = messages.decided(
+    Verdict(kind=VerdictKind.TIMEOUT, generation=Generation("A", 0, 0), cause="TimedOut", message="timed out after 60s")
+)
 
 
 @pytest.fixture
