@@ -109,6 +109,7 @@ class GangCache:
             old = None
         if new is not None:
             gang.set_pod(new)
+            new = gang.pods[new.uid]
             if new.token:
                 self._gang_by_pod[new.uid] = key
         if new is not None and new.counts(gang.announced) and not (old is not None and old.counts(gang.announced)):
@@ -174,7 +175,7 @@ class GangCache:
         """True if the gang has a bound pod of this UID that has not passed its barrier."""
         gang = self._gangs.get(key)
         known = gang.pods.get(pod) if gang is not None else None
-        if gang is None or known is None or gang.uid_of(known) != gang.workload_uid or not gang.workload_uid:
+        if gang is None or known is None or known.workload_uid != gang.workload_uid or not gang.workload_uid:
             return False
         return known.bound and known.alive and known.stage is not BarrierStage.PASSED
 

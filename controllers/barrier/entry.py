@@ -27,7 +27,7 @@ class GangEntry:
     workload: WorkloadSeen | None = None
     jobs: dict[str, JobSeen] = field(default_factory=dict)
     pods: dict[str, PodSeen] = field(default_factory=dict)
-    """By UID, as they were decoded."""
+    """By UID, as they were decoded; those of a LeaderWorkerSet with the UID of their leader."""
     announced: dict[str, float] = field(default_factory=dict)
     """UIDs of pods with an open request on the gate stream, cached or not, and the time of the first."""
     config_map: ConfigMapSeen | None = None
@@ -71,13 +71,9 @@ class GangEntry:
         """The workload with all changes."""
         return self.workload
 
-    def uid_of(self, pod: PodSeen) -> str:
-        """UID of the workload that a pod of this gang's name belongs to, "" if none is known."""
-        return pod.workload_uid
-
     def generation_of(self, pod: PodSeen) -> Generation:
         """The generation of a pod of this gang."""
-        return Generation(self.uid_of(pod), pod.attempt, pod.epoch)
+        return Generation(pod.workload_uid, pod.attempt, pod.epoch)
 
     @property
     def trusted_verdict(self) -> Verdict | None:
@@ -228,17 +224,13 @@ class LwsEntry(GatheredEntry):
         """The UID of the present leader pod."""
         return self._leader_uid
 
-    def uid_of(self, pod: PodSeen) -> str:
-        """UID of the leader pod of its group, "" while the pod's StatefulSet is unknown."""
-        return lws.leader_uid(pod, self._worker_sets)
-
     def set_config_map(self, gate: ConfigMapSeen | None) -> None:
         self.config_map = gate
         self._update()
 
     def set_pod(self, pod: PodSeen) -> None:
-        super().set_pod(pod)
-        if pod.workload_uid:
+        super().set_pod(lws.of_leader(pod, lws.leader_uid(pod, self._worker_sets)))
+        if not pod.index:
             self._leader_uid = pod.uid
         elif pod.uid == self._leader_uid:
             self._leader_uid = ""
@@ -253,6 +245,8 @@ class LwsEntry(GatheredEntry):
             self._worker_sets.pop(gone.uid, None)
         if new is not None:
             self._worker_sets[new.uid] = new.leader_uid
+        for pod in [*self.pods.values()]:
+            self.set_pod(pod)
         self._is_stale = True
 
     def set_parent(self, parent: lws.Parent) -> bool:

@@ -114,9 +114,11 @@ class JobSlots:
 
     @property
     def own_pods(self) -> Iterator[PodSeen]:
-        """Pods of this Job's UID, not of a deleted Job of the same name."""
-        uid = "" if self.job is None else self.job.uid
-        return (pod for pod in self.pods if pod.job_uid == uid != "")
+        """Pods of this Job's UID, not of a deleted Job of the same name; all pods of a gang without Jobs."""
+        if self.job is None:
+            return iter(())
+        uid = self.job.uid
+        return (pod for pod in self.pods if pod.job_uid == uid) if uid else iter(self.pods)
 
     @property
     def _succeeded_pods(self) -> list[PodSeen]:

@@ -153,7 +153,15 @@ def leader_uid(pod: PodSeen, worker_sets: Mapping[str, str]) -> str:
 
     `worker_sets`: the UIDs of the leaders by those of the StatefulSets.
     """
-    return pod.workload_uid or worker_sets.get(pod.job_uid, "")
+    return worker_sets.get(pod.job_uid, "") if pod.index else pod.uid
+
+
+def of_leader(pod: PodSeen, leader: str) -> PodSeen:
+    """The pod as one of this leader's group, or of none while its StatefulSet is unknown."""
+    verdict = _verdict_of(pod.verdict, leader) if pod.verdict and leader else pod.verdict
+    if pod.workload_uid == leader and pod.verdict == verdict:
+        return pod
+    return msgspec.structs.replace(pod, workload_uid=leader, verdict=verdict)
 
 
 def gather(
@@ -167,10 +175,10 @@ def gather(
 
     `gate`: its ConfigMap, None if there is none.
     """
-    leader = next((it for it in pods if it.name == key.name and it.workload_uid), None)
+    leader = next((it for it in pods if it.name == key.name and not it.index), None)
     if leader is None or leader.member is None:
         return None
-    ours = tuple(_of_leader(it, leader.uid) for it in pods if leader_uid(it, worker_sets) == leader.uid)
+    ours = tuple(of_leader(it, leader.uid) for it in pods if leader_uid(it, worker_sets) == leader.uid)
     size = leader.member.size or max(it.member.size for it in ours if it.member is not None)
     if size < 1:  # the annotation that LWS writes on all pods was removed from all
         return None
@@ -221,13 +229,6 @@ def regathered(seen: GangSnapshot, pods: Collection[PodSeen], worker_sets: Mappi
     if found is None or found.workload.uid != its.uid:
         return None
     return msgspec.structs.replace(seen, workload=found.workload, jobs=(found.job,), pods=found.pods)
-
-
-def _of_leader(one: PodSeen, leader: str) -> PodSeen:
-    verdict = _verdict_of(one.verdict, leader) if one.verdict else ""
-    if (one.workload_uid, one.job_uid, one.verdict) == (leader, leader, verdict):
-        return one
-    return msgspec.structs.replace(one, workload_uid=leader, job_uid=leader, verdict=verdict)
 
 
 @lru_cache(maxsize=4096)

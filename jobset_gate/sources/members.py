@@ -40,7 +40,7 @@ def member(seen: wire.MemberPod, owner: ObjectSeen, size: int) -> MemberSeen:
         owner,
         size,
         _Notes(notes.config, notes.bypass, notes.on_timeout),
-        templates.pod_devices(seen.spec) if templates.within_device_limits(seen.spec) else (),
+        templates.member_devices(seen.spec),
         has_barrier=templates.barrier_container(seen.spec) is not None,
     )
 
@@ -71,11 +71,11 @@ def bare_pod(pods: Iterable[PodSeen], said: Iterable[MemberSeen]) -> str:
 
 
 def only_job(workload: WorkloadSeen, name: str) -> JobSeen:
-    """The one Job of a gang without Jobs. Its UID is the workload's; `name`: that of the object that makes the pods."""
+    """The one Job of a gang without Jobs; `name`: that of the object that makes the pods."""
     return JobSeen(
         namespace=workload.namespace,
         name=name,
-        uid=workload.uid,
+        uid="",
         source=workload.source.name,
         gang=workload.name,
         workload_uid=workload.uid,

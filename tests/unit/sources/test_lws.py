@@ -137,7 +137,7 @@ def test_the_generation_is_the_leaders_uid_and_events_are_on_the_leader_worker_s
 def test_members_are_the_leader_and_the_workers_of_its_stateful_set() -> None:
     old, other = worker_pod(1, "Z", RUNS), worker_pod(1, "?", RUNS)
     seen = gathered(leader_pod("A", RUNS), worker_pod(1, "A"), old, other, sets=SETS | {"sts-Z": "Z"})
-    assert [(pod.uid, pod.workload_uid, pod.job_uid) for pod in seen.pods] == [("A", "A", "A"), ("A-1", "A", "A")]
+    assert [(pod.uid, pod.workload_uid) for pod in seen.pods] == [("A", "A"), ("A-1", "A")]
     assert count_gang(seen).started == 1
 
 

@@ -52,6 +52,21 @@ def test_a_pod_belongs_to_the_group_of_its_label_and_its_owner() -> None:
     assert seen.started
 
 
+def test_pods_of_one_template_are_read_alike_and_those_of_another_for_themselves() -> None:
+    def devices(requests: Json, limits: Json, *, many: int = 1) -> Any:
+        body = member("a")
+        body["spec"]["containers"] = [{"name": "main", "resources": {"requests": requests, "limits": limits}}] * many
+        seen = read_member(body).member
+        assert seen is not None
+        return seen.devices
+
+    gpu = {"nvidia.com/gpu": "8"}
+    assert devices(gpu, {}) == devices({}, gpu) == devices(gpu, {}) == (("nvidia.com/gpu", 8),)
+    assert devices(gpu, {}, many=2) == (("nvidia.com/gpu", 16),)
+    assert devices({"nvidia.com/gpu": "4"}, gpu) == (("nvidia.com/gpu", 4),)
+    assert devices({"x" * 300_000: "1"}, gpu) == (), "of more text than is read no device is counted"
+
+
 NO_MEMBERS: dict[str, Json] = {
     "without an owner": member("a", ownerReferences=[]),
     "of an owner that is no controller": member("a", ownerReferences=[STATEFUL_SET | {"controller": False}]),
