@@ -127,7 +127,7 @@ class LwsConditionWriter:
     def _write_delay(self, key: GangKey, seen: lws.LeaderWorkerSetSeen, condition: DesiredCondition) -> float | None:
         """Seconds until it is to be written, None if it stands already."""
         current = seen.condition
-        if current is not None and _comparable(current) == _comparable(condition):
+        if current is not None and current.says(condition):
             return None
         at, uid, last = self._written.get(key, (-math.inf, "", None))
         before = last if last is not None and uid == seen.uid else current
@@ -156,7 +156,3 @@ class LwsConditionWriter:
         self._on_failure()
         _log.warning("condition not written", **key.log_fields(), error=str(error), retry_after=delay)
         return delay
-
-
-def _comparable(condition: DesiredCondition) -> tuple[str, str, str]:
-    return condition.status, condition.reason, condition.message

@@ -140,7 +140,7 @@ class GangReconciler:
         if clock is not None and not is_plausible_clock(clock, seen.workload, self._now()):
             clock = None
         # A verdict on an older generation stays: it binds no newer pod, and a pod of its own may still read it.
-        await self._verdict_store.ensure_config_map(seen, decision.verdict, clock)
+        await self._verdict_store.ensure_config_map(seen, decision.verdict, clock, decision.condition)
         if seen.workload.suspended:
             self._metrics.clear_gang(key)
         else:
@@ -163,7 +163,7 @@ class GangReconciler:
             self._status.warn(other, names.REASON_TWO_OWNERS, messages.two_owners(seen.workload))
 
     async def _decide(self, key: GangKey, seen: GangSnapshot, decision: Decide) -> float | None:
-        await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
+        await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock, decision.condition)
         now = self._now()
         await self._waiters.answer_requests(key, decision.verdict, seen.pods)
         self._metrics.on_decided(key, seen, decision, now)
@@ -177,7 +177,7 @@ class GangReconciler:
     async def _enforce(self, key: GangKey, seen: GangSnapshot, decision: Enforce, *, fresh: bool) -> float | None:
         """Keeps the durable verdict, delivers it, and only then reports it (A6.3)."""
         if not fresh:
-            await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
+            await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock, decision.condition)
             await self._waiters.answer_requests(key, decision.verdict, seen.pods)
         self._quota_denials.forget_gang(key)
         self._owners.forget_gang(key)

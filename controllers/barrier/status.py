@@ -184,7 +184,7 @@ class GangStatusWriter:
         if desired.workload.stale_start:
             return 0.0
         at, uid, last = self._written.get(key, (-math.inf, "", None))
-        if current is not None and _comparable(current) == _comparable(condition):
+        if current is not None and current.says(condition):
             return None
         if desired.workload.source.shares_condition:  # only an Event is written for it alone
             said = uid == desired.workload.uid and last is not None and last.reason == condition.reason
@@ -254,7 +254,3 @@ def _differs_in_noise(before: str, message: str) -> bool:
     if before == message or len(message) > len(before):
         return False
     return messages.without_noise(before) == messages.without_noise(message)
-
-
-def _comparable(condition: DesiredCondition) -> tuple[str, str, str]:
-    return condition.status, condition.reason, condition.message

@@ -43,10 +43,17 @@ class VerdictStore:
     def __init__(self, client: Client, index: GangCache, store: Store[wire.ConfigMap, ConfigMapSeen]) -> None:
         self._client, self._index, self._store = client, index, store
 
-    async def ensure_config_map(self, seen: GangSnapshot, verdict: Verdict | None, clock: WaitingSince | None) -> None:
+    async def ensure_config_map(
+        self,
+        seen: GangSnapshot,
+        verdict: Verdict | None,
+        clock: WaitingSince | None,
+        condition: DesiredCondition | None = None,
+    ) -> None:
         """Creates or replaces the gang's ConfigMap unless it has this content.
 
-        Raises Requeue on a conflict, ConfigMapConflict if an unrelated ConfigMap has the name.
+        `condition`: written with it where the ConfigMap is all there is to carry one, so that no second write follows
+        or conflicts. Raises Requeue on a conflict, ConfigMapConflict if an unrelated ConfigMap has the name.
         """
         key = seen.workload.key
         gate = seen.config_map
@@ -59,11 +66,12 @@ class VerdictStore:
             found = verdict_codec.config_map_data(gate.verdict, gate.waiting_since)
             if found == verdict_codec.config_map_data(verdict, clock):
                 return
-        wanted = verdict_codec.config_map_data(verdict, clock, membership)
+        data = verdict_codec.config_map_data(verdict, clock, membership)
+        body = config_map_body(seen.workload, data, condition or seen.workload.condition)
         if gate is None:
-            await self._create(key, seen.workload, wanted)
+            await self._create(key, body)
         else:
-            await self._replace(key, seen.workload, gate, wanted)
+            await self._replace(key, gate, body)
 
     async def get_config_map(self, key: GangKey) -> ConfigMapSeen | None:
         """The ConfigMap in the API, None if it does not exist. Raises ConfigMapConflict if it has not our label."""
@@ -82,11 +90,12 @@ class VerdictStore:
     async def annotate_condition(self, workload: WorkloadSeen, condition: DesiredCondition) -> None:
         """Writes the condition GroupStarted where the ConfigMap is all there is to carry it (K7).
 
-        Nothing without a ConfigMap, which the next pass creates. Raises Requeue on a conflict.
+        Nothing without a ConfigMap, which the next pass creates, or if it was written with the verdict. Raises Requeue
+        on a conflict.
         """
         key = workload.key
         gate = self._store.models.get((key.namespace, config_map_name(key)))
-        if gate is None:
+        if gate is None or (gate.condition is not None and gate.condition.says(condition)):
             return
         meta = {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}
         try:
@@ -103,8 +112,7 @@ class VerdictStore:
             raise Requeue(f"the ConfigMap of gang {key} was changed by another client") from beaten
         self._set_config_map(key, stored)
 
-    async def _create(self, key: GangKey, workload: WorkloadSeen, data: Mapping[str, str]) -> None:
-        body = config_map_body(workload, data)
+    async def _create(self, key: GangKey, body: dict[str, Any]) -> None:
         try:
             stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.ConfigMap)
         except AlreadyExists as taken:
@@ -113,10 +121,7 @@ class VerdictStore:
             raise Requeue(f"the ConfigMap of gang {key} exists already") from taken
         self._set_config_map(key, stored)
 
-    async def _replace(
-        self, key: GangKey, workload: WorkloadSeen, gate: ConfigMapSeen, data: Mapping[str, str]
-    ) -> None:
-        body = config_map_body(workload, data)
+    async def _replace(self, key: GangKey, gate: ConfigMapSeen, body: dict[str, Any]) -> None:
         # resourceVersion: compare-and-swap. uid: not a ConfigMap that was created again under the same name.
         body["metadata"] |= {"resourceVersion": gate.resource_version, "uid": gate.uid}
         try:
@@ -183,13 +188,15 @@ def _membership(
     return startgroup.membership_to_write(seen, begins=begins)
 
 
-def config_map_body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:
+def config_map_body(
+    workload: WorkloadSeen, data: Mapping[str, str], condition: DesiredCondition | None
+) -> dict[str, Any]:
     """The whole object, so that a replace restores edited labels and owners."""
     labels = {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}
     notes = {names.JOBSET_UID: workload.uid}
     if workload.source.keeps_attempt:
         labels[names.START_GROUP] = workload.shown_name
-        notes |= condition_annotations(workload.condition)
+        notes |= condition_annotations(condition)
     return {
         "metadata": {
             "name": workload.source.config_map_name(workload.name),

@@ -182,6 +182,7 @@ class JobSeen(Value, frozen=True):
     namespace: str
     name: str
     uid: str
+    """"" of a gang without Jobs, all of whose pods are counted as those of one."""
     source: str
     gang: str
     workload_uid: str
@@ -239,6 +240,10 @@ class DesiredCondition(Value, frozen=True):
     status: str
     reason: str
     message: str
+
+    def says(self, other: "DesiredCondition") -> bool:
+        """Whether it has the same content."""
+        return (self.status, self.reason, self.message) == (other.status, other.reason, other.message)
 
 
 class ConditionSeen(DesiredCondition, frozen=True):

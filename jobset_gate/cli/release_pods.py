@@ -7,7 +7,7 @@ import asyncio
 import time
 from typing import Any, Final
 
-from controllers.barrier.verdict_store import condition_annotations, config_map_body
+from controllers.barrier.verdict_store import config_map_body
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.decide import Facts
@@ -100,9 +100,7 @@ async def _version(client: Client, workload: WorkloadSeen) -> str:
 
 async def _write(client: Client, seen: GangSnapshot, verdict: Verdict, data: dict[str, str], *, dry_run: bool) -> None:
     workload, gate = seen.workload, seen.config_map
-    body = config_map_body(workload, data)
-    if workload.source.keeps_attempt:
-        body["metadata"]["annotations"] |= condition_annotations(messages.decided(verdict))
+    body = config_map_body(workload, data, messages.decided(verdict))
     verb = "create" if gate is None else "patch"
     try:
         if gate is None:

@@ -85,6 +85,17 @@ async def test_a_condition_that_was_written_meanwhile_makes_no_verdict_wait(ring
     assert ring.verdict is not None, "its version was learnt from the answer, not from a watch"
 
 
+async def test_the_condition_is_written_with_the_verdict_and_not_once_more(ring: StartGroupController) -> None:
+    ring.show(member("a", RUNS), member("b", RUNS))
+    await ring.reconciler.reconcile(RING)
+    assert ring.verdict is not None
+    assert ring.state[0] == "True"
+    version = ring.stored["metadata"]["resourceVersion"]
+    await ring.status.reconcile(RING)
+    assert ring.stored["metadata"]["resourceVersion"] == version
+    assert [it["reason"] for it in ring.api.all(EVENTS)] == ["AllPodsStarted"]
+
+
 async def test_a_timeout_names_the_pods_that_are_missing(ring: StartGroupController) -> None:
     ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
     assert await ring.reconcile() == 59.0, "the barrier has started two seconds ago, by a clock of whole seconds"
