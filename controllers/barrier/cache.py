@@ -56,7 +56,7 @@ class GangCache:
         """Gangs by source, namespace and what they share: the name that people know, where pods of several owners may
         have the same (K8), or the LeaderWorkerSet."""
         self.leader_worker_sets: dict[tuple[str, str], lws.LeaderWorkerSetSeen] = {}
-        """Those with a config, by namespace and name."""
+        """Those with a config or a condition of ours, by namespace and name."""
         self.on_parent: Callable[[tuple[str, str]], None] = lambda _: None
         """Called with namespace and name of a LeaderWorkerSet that has changed."""
 
@@ -132,7 +132,7 @@ class GangCache:
         self._changed(key, gang)
 
     def on_leader_worker_set(self, change: ObjectChange[lws.LeaderWorkerSetSeen]) -> None:
-        """Handler of LeaderWorkerSets with a config: what their groups take from them."""
+        """Handler of LeaderWorkerSets with a config or a condition: what their groups take from them."""
         if change.new is None:
             self.leader_worker_sets.pop(change.key, None)
         else:

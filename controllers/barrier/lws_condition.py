@@ -5,13 +5,11 @@ Each is computed from the cache and from what the last passes over the groups fo
 
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import structlog
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.workloads import write_shared_condition
-from jobset_gate import names
+from controllers.barrier.workloads import condition_body, write_shared_condition
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
 from jobset_gate.kube.client import Client
@@ -83,7 +81,7 @@ class LwsConditionWriter:
         if seen is None or seen.deleting:
             self._forget(key)
             return None
-        condition = self.condition_of(seen)
+        condition = self.condition_of(seen) if seen.has_config else None
         wait = self._write_delay(key, seen, condition)
         if wait is None:
             return None
@@ -98,7 +96,8 @@ class LwsConditionWriter:
         except (ApiError, InvalidResponse, Unreachable) as error:
             return self._on_error(key, error)
         self._retry_at.pop(key, None)
-        self._written[key] = monotonic(), seen.uid, condition
+        if condition is not None:
+            self._written[key] = monotonic(), seen.uid, condition
         return None
 
     def _forget(self, key: GangKey) -> None:
@@ -124,9 +123,13 @@ class LwsConditionWriter:
             condition = None if verdict is None else messages.decided(verdict)
         return GroupState(waits_since=workload.created, condition=condition)
 
-    def _write_delay(self, key: GangKey, seen: lws.LeaderWorkerSetSeen, condition: DesiredCondition) -> float | None:
+    def _write_delay(
+        self, key: GangKey, seen: lws.LeaderWorkerSetSeen, condition: DesiredCondition | None
+    ) -> float | None:
         """Seconds until it is to be written, None if it stands already."""
         current = seen.condition
+        if condition is None:
+            return 0.0
         if current is not None and current.says(condition):
             return None
         at, uid, last = self._written.get(key, (-math.inf, "", None))
@@ -135,18 +138,10 @@ class LwsConditionWriter:
         slowly = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
         return max(0.0, at + self._interval - monotonic()) if slowly else 0.0
 
-    async def _write(self, seen: lws.LeaderWorkerSetSeen, condition: DesiredCondition) -> None:
-        current = seen.condition
-        same = current is not None and current.status == condition.status and current.since
-        since = current.since if same and current else datetime.fromtimestamp(int(self._clock()), UTC).isoformat()
-        body = {
-            "type": names.CONDITION,
-            "status": condition.status,
-            "reason": condition.reason,
-            "message": condition.message,
-            "lastTransitionTime": since.replace("+00:00", "Z"),
-        }
-        await write_shared_condition(self._client, seen, body)
+    async def _write(self, seen: lws.LeaderWorkerSetSeen, condition: DesiredCondition | None) -> None:
+        """None removes it: the config was removed, and the groups that come do not wait for each other."""
+        bodies = [] if condition is None else [condition_body(condition, seen.condition, self._clock())]
+        await write_shared_condition(self._client, seen, bodies)
 
     def _on_error(self, key: GangKey, error: Exception) -> float | None:
         if is_namespace_terminating(error):

@@ -7,12 +7,11 @@ verdict or a timeout of any gang. Only the latest condition of each gang is kept
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import structlog
 
 from controllers.barrier.lws_condition import LwsConditionWriter
-from controllers.barrier.workloads import write_condition
+from controllers.barrier.workloads import condition_body, write_condition
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
@@ -211,16 +210,7 @@ class GangStatusWriter:
         version = self._version(key)
         if version is None or version.uid != workload.uid:
             return  # deleted; a new workload of that name causes its own pass
-        current = workload.condition
-        same = current is not None and current.status == condition.status and current.since
-        since = current.since if same and current else datetime.fromtimestamp(int(self._clock()), UTC).isoformat()
-        body = {
-            "type": names.CONDITION,
-            "status": condition.status,
-            "reason": condition.reason,
-            "message": condition.message,
-            "lastTransitionTime": since.replace("+00:00", "Z"),
-        }
+        body = condition_body(condition, workload.condition, self._clock())
         try:
             await write_condition(self._client, workload, version, body)
         except NotFound:

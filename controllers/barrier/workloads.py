@@ -1,10 +1,11 @@
 """The workloads of each source in the API: where they are, how one is read, and how its condition is written."""
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier import wire
-from jobset_gate.barrier.model import WorkloadSeen
+from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, WorkloadSeen
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, LEADER_WORKER_SETS, PODS, Resource
 from jobset_gate.runtime.store import ObjectVersion
@@ -20,6 +21,19 @@ async def get_workload(client: Client, known: WorkloadSeen) -> WorkloadSeen | No
     if known.source is JOB:
         return decode.job(await client.get(JOBS, known.name, known.namespace, type=wire.Job)).workload
     return decode.jobset(await client.get(JOBSETS, known.name, known.namespace, type=wire.JobSet))
+
+
+def condition_body(condition: DesiredCondition, current: ConditionSeen | None, now: float) -> dict[str, Any]:
+    """The condition GroupStarted as it is written at `now`, Unix time. `current`: the one that is there."""
+    same = current is not None and current.status == condition.status and current.since
+    since = current.since if same and current else datetime.fromtimestamp(int(now), UTC).isoformat()
+    return {
+        "type": names.CONDITION,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": since.replace("+00:00", "Z"),
+    }
 
 
 async def write_condition(
@@ -49,9 +63,13 @@ async def write_condition(
     await _apply(client, JOBSETS, workload, version.resource_version, status)
 
 
-async def write_shared_condition(client: Client, seen: lws.LeaderWorkerSetSeen, condition: dict[str, Any]) -> None:
-    """Writes the condition GroupStarted of all groups. Raises Conflict if this is not the cached LeaderWorkerSet."""
-    await _apply(client, LEADER_WORKER_SETS, seen, seen.resource_version, {"conditions": [condition]})
+async def write_shared_condition(
+    client: Client, seen: lws.LeaderWorkerSetSeen, conditions: list[dict[str, Any]]
+) -> None:
+    """Writes the condition GroupStarted of all groups, or removes it. Raises Conflict if this is not the cached
+    LeaderWorkerSet.
+    """
+    await _apply(client, LEADER_WORKER_SETS, seen, seen.resource_version, {"conditions": conditions})
 
 
 async def _apply(

@@ -51,6 +51,8 @@ class LeaderWorkerSetSeen(Value, frozen=True):
     name: str
     uid: str
     resource_version: str
+    has_config: bool
+    """False after the config was removed, as long as the condition of its groups is still there."""
     deleting: bool
     replicas: int
     bypass: bool
@@ -71,24 +73,26 @@ NO_PARENT: Final = Parent()
 
 def parent(seen: LeaderWorkerSetSeen | None) -> Parent:
     """What groups take from this LeaderWorkerSet."""
-    return NO_PARENT if seen is None else Parent(seen.uid, seen.bypass, seen.releases_on_timeout)
+    return NO_PARENT if seen is None or not seen.has_config else Parent(seen.uid, seen.bypass, seen.releases_on_timeout)
 
 
 def leader_worker_set(seen: lws_wire.LeaderWorkerSet) -> LeaderWorkerSetSeen | None:
-    """None without a config."""
+    """None with neither a config nor the condition that is left of one."""
     meta, notes = seen.metadata, seen.metadata.annotations or templates.NO_ANNOTATIONS
-    if notes.config is None:
+    condition = templates.our_condition(seen.status.conditions)
+    if notes.config is None and condition is None:
         return None
     return LeaderWorkerSetSeen(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
         resource_version=meta.resource_version,
+        has_config=notes.config is not None,
         deleting=meta.deletion_timestamp is not None,
         replicas=1 if seen.spec.replicas is None else seen.spec.replicas,
         bypass=notes.bypass == "true",
         releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
-        condition=templates.our_condition(seen.status.conditions),
+        condition=condition,
     )
 
 

@@ -132,6 +132,14 @@ async def test_a_group_without_room_waits_and_its_missing_worker_is_named(stage:
     assert not [pod for pod in stage.env.pods.all() if held(pod)]
 
 
+async def test_the_condition_goes_with_the_annotation(stage: Stage) -> None:
+    await stage.make(size=2, replicas=1)
+    await stage.until_condition(names.REASON_STARTED)
+    await stage.change({"op": "remove", "path": f"/metadata/annotations/{names.CONFIG.replace('/', '~1')}"})
+    async with ObjectView(stage.client, LEADER_WORKER_SETS, stage.namespace) as view:
+        await view.until(lambda all_: all(condition(one) is None for one in all_), PATIENCE)
+
+
 async def test_without_the_annotation_a_set_and_its_pods_stay_as_they_are(stage: Stage) -> None:
     made = leader_worker_set(size=2, replicas=1)
     made["metadata"]["namespace"] = stage.namespace

@@ -54,7 +54,7 @@ class LwsObjects:
             WatchSource(
                 LEADER_WORKER_SETS,
                 lws_wire.LeaderWorkerSet,
-                lambda raw: (lws.leader_worker_set(raw),),
+                lambda raw: (_with_config(lws.leader_worker_set(raw)),),
                 keep(self.found),
                 where,
                 self._selector,
@@ -98,6 +98,10 @@ class LwsObjects:
             return {it.job_uid: leader for it in pods if it.name != key.name}
         found = self._worker_sets.get((key.namespace, key.name))
         return {} if found is None else {found.uid: found.leader_uid}
+
+
+def _with_config(found: lws.LeaderWorkerSetSeen | None) -> lws.LeaderWorkerSetSeen | None:
+    return found if found is not None and found.has_config else None
 
 
 def leader_of(pod: Json) -> str:

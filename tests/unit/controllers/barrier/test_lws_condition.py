@@ -236,3 +236,16 @@ async def test_a_pod_that_has_passed_says_the_same(vllm: LwsController) -> None:
     calls = len(vllm.memory.calls)
     await vllm.write_condition()
     assert len(vllm.memory.calls) == calls
+
+
+async def test_it_is_removed_with_the_config_and_never_written_without_one(vllm: LwsController) -> None:
+    await vllm.write_condition()
+    left = vllm.api.known(LEADER_WORKER_SETS, "vllm", SPACE)["status"]
+    before = len(vllm.memory.calls)
+    vllm.show(leader_worker_set(notes={names.CONFIG: None}, status=left))
+    await vllm.write_condition()
+    (call,) = vllm.memory.calls[before:]
+    assert (call.verb, call.subresource, call.body["status"]) == ("patch", "status", {"conditions": []})
+    vllm.show(leader_worker_set(notes={names.CONFIG: None}))
+    await vllm.write_condition()
+    assert len(vllm.memory.calls) == before + 1
