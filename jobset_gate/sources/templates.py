@@ -29,7 +29,7 @@ MAX_DEVICE_AMOUNTS = 2000
 
 _CACHED_RESOURCES_BYTES: Final = 4 * 1024 * 1024
 _OVERHEAD: Final = 64
-"""Bytes of one key's object beside its text."""
+"""Bytes of one text in a key, in addition to its characters."""
 _member_devices: Final = BoundedCache[tuple[tuple[str, ...], tuple[bytes, ...]], devices.Devices](
     _CACHED_RESOURCES_BYTES
 )
