@@ -6,12 +6,10 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ConnectionKey
 from typing_extensions import override
 
 from jobset_gate.kube.access import Access
@@ -67,14 +65,17 @@ class ApiRequest:
         return self.verb not in METHODS
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Aborts each connection that is not kept: over TLS, closing waits for the server, and the loop may end before."""
+class _Response(aiohttp.ClientResponse):
+    """Aborts the connection if it is left early: over TLS, closing waits for the server, and the loop may end before.
+
+    aiohttp closes a response whose head does not come; once a body has been read to its end there is no connection.
+    """
 
     @override
-    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if (should_close or protocol.should_close) and protocol.transport is not None:
-            protocol.transport.abort()
-        super()._release(key, protocol, should_close=should_close)
+    def close(self) -> None:
+        if self.connection is not None and self.connection.transport is not None:
+            self.connection.transport.abort()
+        super().close()
 
 
 class Transport:
@@ -94,7 +95,8 @@ class Transport:
         """Needs a running loop."""
         # Uncompressed bodies: unpacking a page of 3 MiB would block the loop for tens of milliseconds.
         self._session = aiohttp.ClientSession(
-            connector=_Connector(limit=self._connections, ssl=self._access.ssl or True, keepalive_timeout=60),
+            connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._access.ssl or True, keepalive_timeout=60),
+            response_class=_Response,
             headers=[
                 ("User-Agent", self._agent),
                 ("Accept", "application/json"),
@@ -144,15 +146,13 @@ class Transport:
         with self._observed(call) as outcome:
             response = await self._request(call, timeout, call.params, await self._token())
             outcome.code = str(response.status)
-        try:
+        with closing(response):
             if response.status == 401 and self._access.token_rejected is not None:
                 self._access.token_rejected()
             if response.status >= 300:
                 raise _response_error(response, await self._body(call, response))
             async with aclosing(_lines(call, response)) as lines:
                 yield lines
-        finally:
-            response.close()
 
     async def _authorized(self, call: ApiRequest, guard: Guard | None) -> bytes:
         token = await self._token()  # first: a slow exec plugin must not use up the time that the guard grants
@@ -174,7 +174,7 @@ class Transport:
             timeout, params = granted, {**call.params, "timeout": f"{max(1, int(granted * 1000))}ms"}
         with self._observed(call) as outcome:
             response = await self._request(call, aiohttp.ClientTimeout(total=timeout), params, token)
-            async with response:
+            with closing(response):
                 body = await self._body(call, response)
                 outcome.code = str(response.status)
         if response.status >= 300:
@@ -208,7 +208,6 @@ class Transport:
             async for chunk in chunks:
                 body += chunk
                 if call.max_bytes is not None and len(body) > call.max_bytes:
-                    response.close()  # with the connection: the rest is not read
                     raise ResponseTooLarge(f"{call.method} {call.path}: more than {call.max_bytes} bytes")
         return bytes(body)
 
