@@ -38,8 +38,7 @@ from jobset_gate.runtime.decoder import (
 )
 from jobset_gate.runtime.flowcontrol import Backoff
 from jobset_gate.runtime.paging import ListScope, LoopYielder, list_pages
-from jobset_gate.runtime.staleness import Staleness
-from jobset_gate.runtime.store import ObjectChange, ObjectKey, ObjectVersion, Store, W, is_later
+from jobset_gate.runtime.store import ObjectChange, ObjectKey, ObjectVersion, Staleness, Store, W, is_later
 
 M = TypeVar("M")
 

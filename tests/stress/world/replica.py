@@ -33,8 +33,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.staleness import Staleness
-from jobset_gate.runtime.store import Store
+from jobset_gate.runtime.store import Staleness, Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from jobset_gate.sources import decode, lws, startgroup
 from tests.fakes.instant_loop import InstantLoop

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from jobset_gate.runtime.clock import monotonic
-from jobset_gate.runtime.staleness import Staleness
+from jobset_gate.runtime.store import Staleness
 
 UNIX = 1_000_000.0
 """Unix time when the monotonic clock shows 0."""
