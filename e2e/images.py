@@ -13,7 +13,7 @@ from typing import Final
 
 from e2e import commands
 from e2e.cluster import E2eCluster
-from jobset_gate.injection import noop_elf
+from jobset_gate.injection import prefetch
 from jobset_gate.settings import DEFAULT_IMAGE
 
 NAME: Final = "localhost/jobset-gate"
@@ -90,7 +90,7 @@ def load_as(cluster: E2eCluster, image: str, name: str) -> None:
 def other_tag(name: str) -> str:
     """An image that no node and no registry has, of one program that ends at once, and no shell. Needs docker."""
     image = f"localhost/{name}:1"
-    program = noop_elf.program(noop_elf.MACHINES[platform.machine()])
+    program = prefetch.noop_program(prefetch.MACHINES[platform.machine()])
     with tempfile.NamedTemporaryFile(suffix=".tar") as file:
         with tarfile.open(fileobj=file, mode="w") as layer:
             entry = tarfile.TarInfo(PROGRAM)

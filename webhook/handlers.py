@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from jobset_gate.barrier.source import Source
-from jobset_gate.injection import epochs, inject, validate, warnings
+from jobset_gate.injection import inject, restore, validate, warnings
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.json_patch import PatchTooLarge
@@ -52,7 +52,7 @@ def mutating_handler(settings: Settings, suffix: Callable[[], str], token: Calla
         if errors:
             return _denied(request, errors)
         drawn = {"suffix": suffix(), "token": token()} if old is None else {}
-        waits = None if old is None else epochs.too_early(new, old)
+        waits = None if old is None else restore.too_early(new, old)
         if waits is not None:
             return replace(_denied(request, [waits]), code=409, reason="Conflict")
         operations = inject.injected(new, old, settings=settings, **drawn).operations

@@ -6,11 +6,11 @@ from jobset_gate import names
 from jobset_gate.barrier.config import canonical, targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.barrier.source import Source
-from jobset_gate.injection import container, ownership, prefetch, restore, template_marks
+from jobset_gate.injection import container, ownership, prefetch, restore
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
-from jobset_gate.objects.unstructured import Json, Path, as_list, holds, nested
+from jobset_gate.objects.unstructured import Json, as_list, as_map, holds, nested
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources.objects import config_of, has_marked_templates, source_of
 
@@ -20,6 +20,8 @@ SUFFIX_LENGTH: Final = 5
 LONGEST_PREFIX: Final = 63 - SUFFIX_LENGTH
 DEFAULT_NAMESPACE: Final = "default"
 """Of a manifest without a namespace; an API server sets it before it calls a webhook."""
+COPIED: Final = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
+"""Annotations of the workload that its pods need when they are created; the others are read from the workload."""
 
 
 class Drawn(TypedDict, total=False):
@@ -41,7 +43,7 @@ def injected(new: Json, old: Json | None, *, settings: Settings, **drawn: Unpack
     """
     edit = PatchBuilder(new)
     if has_marked_templates(new):
-        template_marks.mark(edit, new)
+        mark_templates(edit, new)
         return edit
     if old is not None:
         restore.restore(edit, new, old)
@@ -81,8 +83,8 @@ def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barri
                 volumes = _as_they_are(job, "volumes", volumes)
             else:
                 _labels_and_epoch(edit, job, source)
-            _containers(edit, job, containers)
-            _volumes(edit, job, volumes)
+            _set_list(edit, job, "initContainers", _with_containers(job, containers))
+            _set_list(edit, job, "volumes", _with_volumes(job, volumes))
 
 
 def _token(edit: PatchBuilder, job: TemplateView, token: str) -> None:
@@ -115,38 +117,58 @@ def _labels_and_epoch(edit: PatchBuilder, job: TemplateView, source: Source) -> 
         edit.set((*job.pod_path, "metadata", "annotations", names.EPOCH), ownership.FIRST_EPOCH)
 
 
-def _containers(edit: PatchBuilder, job: TemplateView, made: list[Json]) -> None:
+def _with_containers(job: TemplateView, made: list[Json]) -> list[Any]:
     """Injected containers go last: other init containers have run, and sidecars are up, before a pod counts (A3)."""
-    path = (*job.pod_path, "spec", "initContainers")
-    entries = job.spec_list("initContainers")
-    old = [index for index, _ in ownership.own_entries(job, "initContainers")]
-    rest = len(entries) - len(old)
-    if old == list(range(rest, rest + len(made))) and all(map(semantically_equal, entries[rest:], made)):
-        return
-    for index in reversed(old):
-        edit.remove((*path, index))
-    _append(edit, path, job, made, rest)
+    ours = {index for index, _ in ownership.own_entries(job, "initContainers")}
+    return [it for index, it in enumerate(job.spec_list("initContainers")) if index not in ours] + made
 
 
-def _volumes(edit: PatchBuilder, job: TemplateView, made: list[Json]) -> None:
+def _with_volumes(job: TemplateView, made: list[Json]) -> list[Any]:
     """Injected volumes keep their place, each once, or go behind the user's."""
-    path = (*job.pod_path, "spec", "volumes")
-    wanted = {volume["name"]: volume for volume in made}
-    old = ownership.own_entries(job, "volumes")
-    first = {entry["name"]: index for index, entry in reversed(old) if entry["name"] in wanted}
-    surplus = [index for index, _ in old if index not in first.values()]
-    for name, index in first.items():
-        if not semantically_equal(job.spec_list("volumes")[index], wanted[name]):
-            edit.replace((*path, index), wanted[name])
-    for index in reversed(surplus):
-        edit.remove((*path, index))
-    new = [volume for volume in made if volume["name"] not in first]
-    _append(edit, path, job, new, len(job.spec_list("volumes")) - len(surplus))
+    ours = {index for index, _ in ownership.own_entries(job, "volumes")}
+    left = {volume["name"]: volume for volume in made}
+    wanted = []
+    for index, entry in enumerate(job.spec_list("volumes")):
+        if index not in ours:
+            wanted.append(entry)
+        elif entry["name"] in left:
+            wanted.append(left.pop(entry["name"]))
+    return [*wanted, *left.values()]
 
 
-def _append(edit: PatchBuilder, path: Path, job: TemplateView, made: list[Json], length: int) -> None:
-    if made and nested(job.pod_spec, str(path[-1])) is None:
-        edit.set(path, made)
+def _set_list(edit: PatchBuilder, job: TemplateView, key: str, wanted: list[Any]) -> None:
+    entries = job.spec_list(key)
+    if len(entries) != len(wanted) or not all(map(semantically_equal, entries, wanted)):
+        edit.set((*job.pod_path, "spec", key), wanted)
+
+
+def mark_templates(edit: PatchBuilder, obj: Json) -> None:
+    """CREATE and UPDATE of a workload whose pods are gated one by one: what its pod templates say to its pods (K3).
+
+    The label by which the pods are sent, and the workload's annotations with their text; without a config none of
+    them. Idempotent; it follows the workload alone. Nothing of it depends on version, image or settings: no upgrade of
+    jobset-gate changes a template, which would start a rolling update.
+    """
+    given = annotations_of(obj)
+    gated = given.get(names.CONFIG) is not None
+    labels = {names.GATED: source_of(obj).gated if gated else None}
+    annotations = {key: given.get(key) if gated else None for key in COPIED}
+    for template in templates_of(obj):
+        if template.well_formed:
+            _mark(edit, template, "labels", labels)
+            _mark(edit, template, "annotations", annotations)
+
+
+def _mark(edit: PatchBuilder, template: TemplateView, holder: str, wanted: Json) -> None:
+    """None: is not there. A map that nothing else is in goes with its last entry."""
+    path = (*template.pod_path, "metadata", holder)
+    there = as_map(nested(template.pod_template, "metadata", holder))
+    surplus = [key for key, value in wanted.items() if value is None and key in there]
+    if surplus and not any(wanted.values()) and len(surplus) == len(there):
+        edit.remove(path)
         return
-    for index, entry in enumerate(made, start=length):
-        edit.insert((*path, index), entry)
+    for key in surplus:
+        edit.remove((*path, key))
+    for key, value in wanted.items():
+        if value is not None and there.get(key) != value:
+            edit.set((*path, key), value)

@@ -1,25 +1,30 @@
-"""UPDATE: restores injected members, and JobSet's defaults of CREATE, as the old object has them (A3, A5, K4).
+"""UPDATE: restores injected members, and JobSet's defaults of CREATE, and counts epochs (A3, A5, K4).
 
 Nothing is rendered again: JobSet's validator and the API server's rules for Jobs demand unchanged templates.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.config import ConfigSources, canonical
-from jobset_gate.injection import container, epochs, ownership
+from jobset_gate.injection import container, ownership
 from jobset_gate.injection.ownership import DECISION_ANNOTATIONS, gated_jobs, label_paths
 from jobset_gate.objects import quantity
+from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.json_patch import PatchBuilder, PatchTooLarge
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import (
     TemplateView,
     annotations_of,
+    is_suspended,
     templates_by_name,
     templates_of,
 )
-from jobset_gate.objects.unstructured import Json, Path, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, as_map, nested
+from jobset_gate.sources.job import ENDS
 from jobset_gate.sources.objects import config_of, source_of
 from jobset_gate.sources.table import JOBSET
 
@@ -50,7 +55,7 @@ def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> bool:
         return False
     _config(edit, new, old, given)
     now = templates_by_name(new)
-    epoch = epochs.after(new, old)
+    epoch = _epoch_after(new, old)
     for name, was in gated_jobs(old).items():
         job = now.get(name)
         if job is None or not job.well_formed:
@@ -215,3 +220,53 @@ def _step(edit: PatchBuilder, path: list[str | int], key: str | int, now: Any, w
     path.append(key)
     _walk(edit, path, now, was)
     path.pop()
+
+
+# --- Epochs -----------------------------------------------------------------------------------------------------------
+
+
+class _Epoch(NamedTuple):
+    """The epoch after an update."""
+
+    number: int
+    writable: bool
+    """Whether the API server allows other template annotations than the old object's."""
+
+
+def _epoch_after(new: Json, old: Json) -> _Epoch:
+    """The highest epoch over the old targets, and one more when this write begins a new one. It never falls."""
+    found = (job.pod_annotations.get(names.EPOCH) for job in gated_jobs(old).values())
+    highest = max((verdict_codec.parse_epoch(it if isinstance(it, str) else None) for it in found), default=0)
+    if source_of(old).counts_resumptions:
+        begins = _resumes(new, old)
+        return _Epoch(highest + begins, begins)
+    return _Epoch(highest + (is_suspended(new) and not is_suspended(old)), is_suspended(old) or is_suspended(new))
+
+
+def too_early(new: Json, old: Json) -> FieldError | None:
+    """A resumption of a gated Job that is still being suspended: its template cannot change yet (K4)."""
+    if not (source_of(old).counts_resumptions and gated_jobs(old) and _resumes(new, old)):
+        return None
+    left = ", ".join(_left(old))
+    if not left:
+        return None
+    message = f"the {source_of(old).kind} is still being suspended ({left}): resume it again in a moment"
+    return FieldError("spec.suspend", False, message, CauseType.FORBIDDEN)
+
+
+def _resumes(new: Json, old: Json) -> bool:
+    """Whether this write makes the Job controller of this cluster create pods again."""
+    finished = any(
+        nested(it, "type") in ENDS and nested(it, "status") == "True"
+        for it in as_list(nested(old, "status", "conditions"))
+    )
+    elsewhere = source_of(old).is_managed_elsewhere(nested(old, "spec", "managedBy"))
+    return is_suspended(old) and not is_suspended(new) and not elsewhere and not finished
+
+
+def _left(old: Json) -> Iterator[str]:
+    active = as_int(nested(old, "status", "active"), 0)
+    if active > 0:
+        yield f"{active} pod{'' if active == 1 else 's'} active"
+    if nested(old, "status", "startTime") is not None:
+        yield "startTime set"

@@ -205,35 +205,31 @@ def _ways(jobs: dict[str, TemplateView], gang: set[str]) -> dict[str, list[str]]
     """Of each target that depends on another one the shortest way to one, by dependsOn.
 
     A replicatedJob without replicas is ready and complete at once, so no way leads through it. One search from all
-    targets backwards, in which no replicatedJob is met more than twice (as the way to a target may lead back to where
-    it starts, the second nearest is kept too): a search from each target would cost their product.
+    targets backwards, which meets each replicatedJob once: a search from each target would cost their product.
     """
     dependents: dict[str, list[str]] = {}
     for name, job in jobs.items():
         for needed in _dependencies(job):
             dependents.setdefault(needed, []).append(name)
-    nexts: dict[str, dict[str, str]] = {}
-    first: dict[str, tuple[str, str]] = {}
-    met = [(name, name) for name, job in jobs.items() if name in gang and job.replicas]
-    for name, end in met:
+    nexts: dict[str, tuple[str, str]] = {}  # the next one on the way to a target, and that target
+    met = [name for name, job in jobs.items() if name in gang and job.replicas]
+    for name in met:
+        end = name if name in gang else nexts[name][1]
         for dependent in dependents.get(name, ()):
-            if dependent in gang:
-                if dependent != end:
-                    first.setdefault(dependent, (name, end))
-                continue
-            known = nexts.setdefault(dependent, {})
-            if len(known) < 2 and end not in known and jobs[dependent].replicas:
-                known[end] = name
-                met.append((dependent, end))
-    return {start: _way(nexts, start, *first[start]) for start in jobs if start in first}
+            if dependent not in nexts and dependent != end:
+                nexts[dependent] = (name, end)
+                if dependent not in gang and jobs[dependent].replicas:
+                    met.append(dependent)
+    return {start: _way(nexts, start) for start in jobs if start in gang and start in nexts}
 
 
-def _way(nexts: dict[str, dict[str, str]], start: str, following: str, end: str) -> list[str]:
+def _way(nexts: dict[str, tuple[str, str]], start: str) -> list[str]:
     """From start to end, with its middle left out where it is long."""
     way = [start]
+    following, end = nexts[start]
     while following != end and len(way) < MOST_LINKS_SHOWN:
         way.append(following)
-        following = nexts[following][end]
+        following = nexts[following][0]
     return [*way, end] if following == end else [*way, "...", end]
 
 

@@ -1,7 +1,6 @@
 """All field errors of an object at once: config, annotations, limits, and the template rules (A2, A3)."""
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 from jobset_gate import names
@@ -15,16 +14,15 @@ from jobset_gate.barrier.config import (
     parse_annotation,
 )
 from jobset_gate.barrier.model import Config
-from jobset_gate.injection import job_rules, lws_rules, ownership, pod_rules, template_rules
+from jobset_gate.injection import ownership, source_rules, template_rules
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.json_patch import LARGEST_PATCH, json_size
-from jobset_gate.objects.template import TemplateView, annotations_of, is_pod, templates_of
+from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
-from jobset_gate.settings import Barrier, Settings
+from jobset_gate.settings import Settings
 from jobset_gate.sources.objects import config_of, has_marked_templates, is_gated_alone, source_of
-from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
 DEFAULT: Settings = Settings()
 
@@ -49,15 +47,6 @@ _CHOICES: Final = {
     names.ON_TIMEOUT: (names.ON_TIMEOUT_FAIL, names.ON_TIMEOUT_RELEASE),
     names.PREFETCH_IMAGES: _SWITCH,
 }
-
-
-_ON_CREATE: Final[dict[str, Callable[[Json, Config, Barrier], list[FieldError]]]] = {
-    JOBSET.name: lambda obj, config, _: job_rules.of_jobset(obj, config),
-    JOB.name: lambda obj, config, _: job_rules.of_job(obj, config),
-    LWS.name: lambda obj, *_: lws_rules.of_pod(obj) if is_pod(obj) else [],
-    START_GROUP.name: pod_rules.of_pod,
-}
-"""The rules of one source alone."""
 
 
 def field_errors(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[FieldError]:
@@ -98,10 +87,10 @@ def _object_errors(obj: Json, given: ConfigSources, old: Json | None, settings: 
     found += template_rules.never_ends(obj, config, settings.barrier)
     found += admission.barrier_conflicts(obj, config, settings.groups)
     if has_marked_templates(obj):
-        found += lws_rules.of_workload(obj, config, settings.barrier)
+        found += source_rules.of_leader_worker_set(obj, config, settings.barrier)
     if old is None:
         found += template_rules.unmarked(obj, config)
-        found += _ON_CREATE[source_of(obj).name](obj, config, settings.barrier)
+        found += source_rules.ON_CREATE[source_of(obj).name](obj, config, settings.barrier)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from jobset_gate import names
 from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.source import Source
-from jobset_gate.injection import container, prefetch, restore, template_marks
+from jobset_gate.injection import container, inject, prefetch, restore
 from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
 from jobset_gate.objects.field_error import FieldError, annotation_path, format_value
 from jobset_gate.objects.json_patch import PatchBuilder
@@ -21,7 +21,7 @@ def not_injected(new: Json, old: Json | None) -> list[FieldError]:
     """What the mutating webhook would still change; [] if nothing. For the validating webhook."""
     edit = PatchBuilder(new)
     if has_marked_templates(new):
-        template_marks.mark(edit, new)
+        inject.mark_templates(edit, new)
         return [_unmarked(new, path, edit.document) for path in edit.paths]
     if old is not None:
         restore.restore_barriers(edit, new, old)

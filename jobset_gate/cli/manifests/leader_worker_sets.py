@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.injection.template_marks import COPIED
+from jobset_gate.injection.inject import COPIED
 from jobset_gate.objects.template import annotations_of, group_size, templates_of
 from jobset_gate.objects.unstructured import Json, Path, as_int, as_map, nested
 from jobset_gate.sources.objects import config_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.injection import epochs
+from jobset_gate.injection import restore
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.verify import not_injected
 from tests.fakes.jobs import CONFIG, EPOCH, TEMPLATE, job, stored, suspended
@@ -75,7 +75,7 @@ def test_nobody_else_sets_the_epoch(old: Json, to: bool, epoch: str, given: str 
 )
 def test_a_job_that_is_still_being_suspended_is_not_resumed(status: Json, left: str) -> None:
     old = stored(suspend=True, status=status)
-    found = epochs.too_early(suspended(old, False), old)
+    found = restore.too_early(suspended(old, False), old)
     sentence = f"the Job is still being suspended ({left}): resume it again in a moment"
     assert str(found) == f"spec.suspend: false: {sentence}"
 
@@ -94,7 +94,7 @@ def test_a_job_that_is_still_being_suspended_is_not_resumed(status: Json, left: 
 )
 def test_all_others_are_never_too_early(old: Json, to: bool) -> None:
     """The last one was created while the webhook was off: it has no barrier that could pass too early."""
-    assert epochs.too_early(suspended(old, to), old) is None
+    assert restore.too_early(suspended(old, to), old) is None
 
 
 def test_a_resumption_that_a_later_webhook_made_is_refused() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jobset_gate.injection import noop_elf, prefetch
-from jobset_gate.injection.noop_elf import MACHINES
+from jobset_gate.injection import prefetch
+from jobset_gate.injection.prefetch import MACHINES
 from tests.fakes import barrier_process
 from tests.fakes.barrier_process import SHELLS
 
@@ -74,7 +74,7 @@ def image(request: pytest.FixtureRequest, tmp_path: Path) -> Image:
     return made
 
 
-@pytest.mark.parametrize("name", noop_elf.MACHINES)
+@pytest.mark.parametrize("name", MACHINES)
 def test_the_program_for_the_machine_is_put_into_the_volume_for_any_user_to_run(image: Image, name: str) -> None:
     """Whatever the umask, and again after the node was rebooted; no busybox is looked for."""
     image.machine(name)
@@ -86,7 +86,7 @@ def test_the_program_for_the_machine_is_put_into_the_volume_for_any_user_to_run(
             assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     finally:
         os.umask(before)
-    assert image.program.read_bytes() == noop_elf.program(noop_elf.MACHINES[name])
+    assert image.program.read_bytes() == prefetch.noop_program(MACHINES[name])
     assert image.program.stat().st_mode & 0o777 == 0o555, "and nobody writes to it"
     assert [it.name for it in image.volume.iterdir()] == ["true"]
     if name == platform.machine():
@@ -164,7 +164,7 @@ def segments(program: bytes) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_header_is_that_of_a_64_bit_little_endian_linux_program(name: str) -> None:
-    program = noop_elf.program(MACHINES[name])
+    program = prefetch.noop_program(MACHINES[name])
     assert program[:7] == b"\x7fELF\x02\x01\x01"
     kind, machine, version = struct.unpack_from("<HHI", program, 16)
     assert (kind, machine, version) == (2, NUMBERS[name], 1)
@@ -174,7 +174,7 @@ def test_the_header_is_that_of_a_64_bit_little_endian_linux_program(name: str) -
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_whole_file_is_loaded_and_the_entry_is_its_code(name: str) -> None:
-    program = noop_elf.program(MACHINES[name])
+    program = prefetch.noop_program(MACHINES[name])
     (entry,) = struct.unpack_from("<Q", program, 24)
     kind, flags, offset, address, _, stored, used, alignment = segments(program)[0]
     assert (kind, flags, offset, stored, used) == (LOAD, READ_EXECUTE, 0, len(program), len(program))
