@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
-from jobset_gate.objects import duration
+from jobset_gate.objects import quantity
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.template import TemplateView, templates_of
 
@@ -207,7 +207,7 @@ def _seconds_hint(value: Any) -> str:
     """What to write for a number in quotes or a duration, such as `5m`."""
     if not isinstance(value, str):
         return ""
-    seconds = duration.parse_duration(f"{value}s" if value.isdecimal() else value) or 0
+    seconds = quantity.parse_duration(f"{value}s" if value.isdecimal() else value) or 0
     return f": write {seconds} (seconds)" if seconds == int(seconds) and 1 <= seconds <= MAX_TIMEOUT else ""
 
 

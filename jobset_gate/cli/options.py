@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.objects import duration
+from jobset_gate.objects import quantity
 
 WEEK: Final = 7 * 24 * 3600.0
 """Seconds that a negative duration stands for."""
@@ -84,7 +84,7 @@ def parse_duration(text: str | float) -> float:
     """Seconds of 30s, 5m, 1h30m or 500ms, as kubectl takes them; 0 needs no unit. A number is a default."""
     if isinstance(text, int | float):
         return float(text)
-    seconds = duration.parse_duration("-1s" if text.strip() == "-1" else text.strip())
+    seconds = quantity.parse_duration("-1s" if text.strip() == "-1" else text.strip())
     if seconds is None:
         raise typer.BadParameter(f"{text!r} is not a duration such as 30s, 5m or 1h30m")
     return WEEK if seconds < 0 else float(seconds)

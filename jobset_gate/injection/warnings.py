@@ -9,8 +9,7 @@ from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection.template_rules import can_fail
 from jobset_gate.injection.validate import DEFAULT
-from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path
-from jobset_gate.objects.suggestions import nearest
+from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, nearest
 from jobset_gate.objects.template import TemplateView, annotations_of, is_pod
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission

@@ -1,6 +1,8 @@
-"""One thing that is wrong with a JobSet: where, what was found, what is allowed."""
+"""One thing that is wrong with an object: where, what was found, what is allowed, and what was most likely meant."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +13,12 @@ LONGEST_VALUE = 120
 
 KEPT_VALUE = 1000
 """Characters of one that are kept."""
+
+SIMILARITY = 0.75
+"""Of a mistyped word and the known one, 1 for equal words."""
+
+SHORTEST_BEGINNING = 5
+"""Letters of a word that stands for a longer one."""
 
 
 class CauseType(StrEnum):
@@ -68,6 +76,24 @@ def child_path(path: str, key: str | int) -> str:
 
 def annotation_path(key: str) -> str:
     return child_path("metadata.annotations", key)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like this one, case apart; else the first that begins with it; None without either."""
+    low = word.casefold()
+    folded = {each.casefold(): each for each in known if len(word) < 2 * len(each)}
+    if not folded:
+        return None  # a tenant chose the word, and it may be of any length
+    found = get_close_matches(low, folded, n=1, cutoff=SIMILARITY)
+    if not found and len(word) >= SHORTEST_BEGINNING:
+        found = [each for each in folded if each.startswith(low)]
+    return folded[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`: did you mean parallelism?` to end a message with; "" without a suggestion."""
+    meant = nearest(word, known)
+    return "" if meant is None else f": did you mean {meant}?"
 
 
 def _json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Quantities (`1000m` equals `1`, `1024Mi` equals `1Gi`), and semantic equality of objects as the API server has it."""
+"""Quantities (`1000m` equals `1`) and semantic equality, as the API server has them, and durations, as Go has them."""
 
 import re
 from fractions import Fraction
@@ -9,6 +9,16 @@ MAPS: Final = ("requests", "limits")
 _TEXT: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?")
 _DECIMAL: Final = {letter: Fraction(10) ** (3 * power) for power, letter in enumerate("num kMGTPE", start=-3)}
 _BINARY: Final = {f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", start=1)}
+
+_LONGEST_DURATION: Final = 100
+
+_NUMBER: Final = r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})"
+_PART: Final = re.compile(rf"({_NUMBER})(ns|us|µs|μs|ms|s|m|h)")
+_WHOLE: Final = re.compile(rf"(-|\+)?((?:{_PART.pattern})+|0)")
+_UNITS: Final = {"s": Fraction(1), "m": Fraction(60), "h": Fraction(3600), "ms": Fraction(1, 1000)} | {
+    "ns": Fraction(1, 10**9),
+    **dict.fromkeys(("us", "µs", "μs"), Fraction(1, 10**6)),
+}
 
 
 def amount(value: Any) -> Fraction | None:
@@ -54,3 +64,12 @@ def _normalized_quantities(value: Any) -> Any:
         return _normalized(value)
     members = {key: amount(member) for key, member in value.items()}
     return {key: _normalized(value[key]) if number is None else number for key, number in members.items()}
+
+
+def parse_duration(text: str) -> Fraction | None:
+    """Seconds of a duration (`3600s`, `1h30m`, `-1.5h`, `0`); None for any other text, such as `5`."""
+    found = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_DURATION else None
+    if found is None:
+        return None
+    sign = -1 if found[1] == "-" else 1
+    return sign * sum((Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(found[2])), Fraction(0))

@@ -3,6 +3,7 @@
 The API server checks the shape after the webhook and refuses it in its own words.
 """
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -48,3 +49,24 @@ def as_int(value: Any, default: int) -> int:
 def format_path(path: Path) -> str:
     """A path as kubectl prints it: `spec.replicatedJobs[0].replicas`, `metadata.labels[example.com/key]`."""
     return reduce(child_path, path, "")
+
+
+def selector_matches(selector: Any, labels: Mapping[str, str]) -> bool:
+    """Whether a LabelSelector matches these labels; one that is empty or missing matches everything."""
+    wanted = as_map(as_map(selector).get("matchLabels"))
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _holds(as_map(it), labels) for it in as_list(as_map(selector).get("matchExpressions"))
+    )
+
+
+def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(str(expression.get("key"))), as_list(expression.get("values"))
+    match expression.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case _:
+            return value is None

@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate.objects import quantity
-from jobset_gate.objects.duration import parse_duration
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path, truncate_value
 from jobset_gate.podgroups.model import GangMode
 
@@ -99,7 +98,7 @@ class FieldReader:
         text = self.text(key)
         if text is None:
             return None
-        seconds = parse_duration(text)
+        seconds = quantity.parse_duration(text)
         if seconds is not None and 0 < seconds <= MAX_COUNT:
             return seconds
         self._report(key, text, _SPAN)

@@ -17,9 +17,8 @@ from jobset_gate.cli.doctor.webhook_configurations import (
 )
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, NAMESPACES, PODS, Resource
-from jobset_gate.objects.label_selector import selector_matches
 from jobset_gate.objects.template import templates_of
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested, selector_matches
 from webhook.registration import MUTATING_HOOK, VALIDATING_HOOK
 
 _CALLING: Final = re.compile(r'failed calling webhook "([^"]+)"')

@@ -10,7 +10,7 @@ from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unkn
 from jobset_gate.cli.doctor.webhook_configurations import for_pods
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, NODES
-from jobset_gate.objects.duration import parse_duration
+from jobset_gate.objects.quantity import parse_duration
 from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.podgroups import crds
 

@@ -9,8 +9,7 @@ from jobset_gate import names
 from jobset_gate.cli.manifests import jobs, leader_worker_sets, schema, start_groups, train_jobs
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
-from jobset_gate.objects.field_error import CauseType, FieldError, child_path
-from jobset_gate.objects.suggestions import nearest
+from jobset_gate.objects.field_error import CauseType, FieldError, child_path, nearest
 from jobset_gate.objects.unstructured import Json, Path, format_path, nested
 from jobset_gate.podgroups import fields, formats
 

@@ -8,8 +8,7 @@ import msgspec
 
 from jobset_gate.cli.manifests import group_corrections
 from jobset_gate.cli.manifests.jobsets import ManifestObject
-from jobset_gate.objects.field_error import CauseType, FieldError
-from jobset_gate.objects.suggestions import nearest
+from jobset_gate.objects.field_error import CauseType, FieldError, nearest
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.podgroups import formats, merge, preconditions
 from jobset_gate.podgroups.model import Membership, MemberSource, MergedGroup, PodGroupKey, PodGroupSource

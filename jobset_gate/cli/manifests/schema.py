@@ -10,8 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.objects.field_error import CauseType, FieldError, format_value
-from jobset_gate.objects.suggestions import did_you_mean
+from jobset_gate.objects.field_error import CauseType, FieldError, did_you_mean, format_value
 from jobset_gate.objects.unstructured import Path, format_path
 
 SCALARS: Final[Mapping[str, tuple[type, ...]]] = MappingProxyType(

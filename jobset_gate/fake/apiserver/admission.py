@@ -18,7 +18,7 @@ from jobset_gate.fake.apiserver.kinds import MUTATING, NAMESPACES, VALIDATING, S
 from jobset_gate.fake.apiserver.patches import json_patched
 from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState
 from jobset_gate.fake.apiserver.responses import Obj, StatusError, copy, decode, encode
-from jobset_gate.objects.label_selector import selector_matches
+from jobset_gate.objects.unstructured import selector_matches
 
 _DEFAULT_TIMEOUT = 10
 

@@ -11,7 +11,7 @@ from jobset_gate.cli.doctor import certificates, prerequisites
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, unknown, warning
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
-from jobset_gate.objects.label_selector import selector_matches
+from jobset_gate.objects.unstructured import selector_matches
 from webhook.certs import ca
 
 

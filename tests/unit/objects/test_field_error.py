@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobset_gate.objects.suggestions import did_you_mean, nearest
+from jobset_gate.objects.field_error import did_you_mean, nearest
 
 KNOWN = ("image", "imagePullPolicy", "args", "parallelism", "groupSchedulingConfig", "tty")
 
@@ -15,21 +15,23 @@ KNOWN = ("image", "imagePullPolicy", "args", "parallelism", "groupSchedulingConf
         ("IMAGE", "image"),
         ("paralellism", "parallelism"),
         ("parllelims", "parallelism"),
-        ("parllelm", None),
+        ("parllelm", "parallelism"),
+        ("prllm", None),
         ("pxrxllxlism", None),
         ("imagePull", "imagePullPolicy"),
         ("groupscheduling", "groupSchedulingConfig"),
-        ("ttl", "tty"),
+        ("ttyy", "tty"),
+        ("ttl", None),
         ("", None),
         ("x" * 100_000, None),
     ],
 )
-def test_two_edits_case_or_half_a_word_are_forgiven(word: str, meant: str | None) -> None:
+def test_some_letters_case_or_half_a_word_are_forgiven(word: str, meant: str | None) -> None:
     assert nearest(word, KNOWN) == meant
 
 
 def test_the_nearest_one_wins() -> None:
-    assert nearest("minMembes", ("minMember", "minMembers")) == "minMember"
+    assert nearest("minMembe", ("minMember", "minMembers")) == "minMember"
     assert nearest("minMemberrs", ("minMember", "minMembers")) == "minMembers"
 
 
