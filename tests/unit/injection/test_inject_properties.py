@@ -1,6 +1,7 @@
 """A3 over generated JobSets: twice is once, the manifest again is the stored object, every patch applies cleanly."""
 
 import copy
+import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,11 @@ from tests.fakes.jobsets import SETTINGS, Json, applied, created, epoch, jobset,
 words = st.sampled_from(["a", "b~1", "c/d", "e"])
 texts = st.dictionaries(words, words, max_size=2)
 containers = st.lists(words.map(lambda name: {"name": name, "image": "x"}), max_size=2)
+ours = st.fixed_dictionaries(
+    {}, optional={names.BARRIER_IMAGE: st.just("x:1"), names.PREFETCH_IMAGES: st.sampled_from(["true", "false"])}
+)
+failures = st.just({"rules": [{"action": "FailJobSet"}, {"name": "mine"}]})
+claims = st.just([{"templates": []}, {"retentionPolicy": {}}])
 amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.sampled_from(["1", "2"]))
 
 
@@ -45,8 +51,12 @@ def jobsets(draw: st.DrawFn) -> Json:
         jobs.append(job)
     targets = draw(st.lists(st.sampled_from(named), unique=True))
     made = jobset(*jobs, config={"targetReplicatedJobs": targets} if targets else {"timeoutAfterSeconds": 9})
+    made["spec"] |= draw(st.fixed_dictionaries({}, optional={"failurePolicy": failures, "volumeClaimPolicies": claims}))
+    notes = draw(texts) | draw(ours)
     if draw(st.booleans()):
-        made["metadata"]["annotations"] = draw(texts)
+        notes[names.CONFIG] = json.dumps(made["spec"].pop("groupSchedulingConfig"))
+    if notes:
+        made["metadata"]["annotations"] = notes
     if draw(st.booleans()):
         made["spec"]["suspend"] = draw(st.booleans())
     return made
@@ -66,12 +76,14 @@ def test_created_twice_is_created_once_and_nothing_is_wrong_with_it(manifest: Js
 
 @settings(max_examples=150, deadline=None)
 @given(jobsets())
-def test_the_manifest_again_comes_to_the_stored_templates(manifest: Json) -> None:
+def test_the_users_manifest_again_comes_to_the_stored_object(manifest: Json) -> None:
+    """`kubectl replace`, twice, and client-side apply, whose merge patch replaces the list of replicatedJobs whole."""
     stored = created(manifest)
     assert validate.field_errors(manifest, stored) == []
-    again = updated(manifest, stored)
-    assert again["spec"] == stored["spec"]
-    assert updated(manifest, again) == again
+    assert inject.injected(copy.deepcopy(stored), stored, settings=SETTINGS).operations == []
+    assert updated(manifest, updated(manifest, stored)) == updated(manifest, stored) == stored
+    merged = copy.deepcopy(stored) | {"spec": stored["spec"] | manifest["spec"]}
+    assert updated(merged, stored) == stored
 
 
 @settings(max_examples=150, deadline=None)

@@ -37,30 +37,6 @@ def with_epoch(it: Json, value: str, index: int = 0) -> Json:
     return changed(it, value, *path)
 
 
-MANIFESTS = {
-    "the seed's": jobset(),
-    "one target of two": jobset(replicated(), replicated("b"), config={"targetReplicatedJobs": ["b"]}),
-    "init containers and volumes": jobset(
-        replicated(pod={"initContainers": [{"name": "own", "image": "x"}], "volumes": [{"name": "v", "emptyDir": {}}]})
-    ),
-    "an annotation for a config": jobset(config=False, notes={names.CONFIG: '{"timeoutAfterSeconds": 5}'}),
-    "our other annotations": jobset(notes={names.BARRIER_IMAGE: "x:1", names.PREFETCH_IMAGES: "false"}),
-    "failure policy rules": jobset(spec={"failurePolicy": {"rules": [{"action": "FailJobSet"}, {"name": "mine"}]}}),
-    "volume claims": jobset(spec={"volumeClaimPolicies": [{"templates": []}, {"retentionPolicy": {}}]}),
-    "suspended": jobset(spec={"suspend": True}),
-}
-
-
-@pytest.mark.parametrize("manifest", MANIFESTS.values(), ids=MANIFESTS.keys())
-def test_the_users_manifest_again_comes_to_the_stored_object(manifest: Json) -> None:
-    """`kubectl replace`, twice, and client-side apply, whose merge patch replaces the list of replicatedJobs whole."""
-    stored = created(manifest)
-    assert inject.injected(copy.deepcopy(stored), stored, settings=SETTINGS).operations == []
-    assert updated(manifest, updated(manifest, stored)) == updated(manifest, stored) == stored
-    merged = copy.deepcopy(stored) | {"spec": stored["spec"] | manifest["spec"]}
-    assert updated(merged, stored) == stored
-
-
 def test_an_upgrade_with_another_image_and_other_settings_changes_no_gang_that_is_there() -> None:
     stored = created(jobset())
     upgraded = Settings(barrier=Barrier(image="busybox:9", grace_seconds=1, poll_seconds=2, run_as_user=None))

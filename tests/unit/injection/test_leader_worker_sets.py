@@ -124,17 +124,10 @@ ENDLESS = (
 AFTER_START = "leaderworkerset.sigs.k8s.io/experimental-recreate-group-after-start"
 WORKER, LEADER = f"{GROUP}.workerTemplate.spec", f"{GROUP}.leaderTemplate.spec"
 REFUSED: list[tuple[Json, str, str]] = [
-    (leader_worker_set(notes={names.CONFIG: "[]"}), f"{NOTES}[{names.CONFIG}]", "must be an object with the key"),
     (
         leader_worker_set(notes={names.CONFIG: '{"targetReplicatedJobs": []}'}),
         f"{NOTES}[{names.CONFIG}].targetReplicatedJobs",
         "unknown key; the only key is timeoutAfterSeconds",
-    ),
-    (leader_worker_set(notes=GATED | {names.BYPASS: "yes"}), f"{NOTES}[{names.BYPASS}]", 'must be "true" or "false"'),
-    (
-        leader_worker_set(notes=GATED | {names.BARRIER_IMAGE: " "}),
-        f"{NOTES}[{names.BARRIER_IMAGE}]",
-        "must be an image",
     ),
     (
         leader_worker_set(notes=NO_TIMEOUT, startupPolicy="LeaderReady"),
@@ -148,19 +141,9 @@ REFUSED: list[tuple[Json, str, str]] = [
     ),
     (leader_worker_set(notes=GATED | {AFTER_START: ""}), f"{NOTES}[{AFTER_START}]", ENDLESS),
     (
-        leader_worker_set(notes=NO_TIMEOUT, worker=template(os={"name": "windows"})),
-        f"{WORKER}.os.name",
-        "the start barrier cannot run in Windows pods",
-    ),
-    (
         leader_worker_set(notes=GATED, leader=template(nodeSelector={"kubernetes.io/os": "windows"})),
         f"{LEADER}.nodeSelector[kubernetes.io/os]",
         "the start barrier cannot run in Windows pods",
-    ),
-    (
-        leader_worker_set(notes=GATED, worker=template(initContainers=[BARRIER])),
-        f"{WORKER}.initContainers[0].name",
-        "is reserved",
     ),
     (
         leader_worker_set(notes=GATED, leader=template(containers=[BARRIER])),
@@ -192,27 +175,6 @@ def test_what_forbids_a_group_is_named_with_its_path_whenever_it_comes(given: Js
     assert errors(without(given, "metadata", "annotations")) == {}, "without a config nothing is ours to judge"
 
 
-def test_all_that_is_wrong_is_named_at_once() -> None:
-    given = leader_worker_set(
-        size=10_001,
-        notes={names.CONFIG: '{"timeoutAfterSeconds": 0}', AFTER_START: "", names.BYPASS: "x"},
-        leader=template(volumes=[{"name": names.VOLUME, "emptyDir": {}}]),
-        worker=template(os={"name": "windows"}),
-        startupPolicy="LeaderReady",
-        group={"restartPolicy": "None"},
-    )
-    assert list(errors(given)) == [
-        f"{NOTES}[{names.CONFIG}].timeoutAfterSeconds",
-        f"{NOTES}[{names.BYPASS}]",
-        f"{LEADER}.volumes[0].name",
-        f"{WORKER}.os.name",
-        f"{GROUP}.size",
-        "spec.startupPolicy",
-        f"{GROUP}.restartPolicy",
-        f"{NOTES}[{AFTER_START}]",
-    ]
-
-
 def test_a_policy_that_keeps_its_pods_is_admitted_where_nothing_times_out_or_the_timeout_releases() -> None:
     keeps = {"restartPolicy": "None"}
     assert errors(leader_worker_set(notes=NO_TIMEOUT, group=keeps)) == {}
@@ -234,24 +196,10 @@ def test_what_can_start_and_end_is_admitted(given: Json) -> None:
     assert errors(given) == {}
 
 
-def test_a_pod_group_must_be_the_group() -> None:
-    minimum = "gang.scheduling.koordinator.sh/min-available"
-    notes = {"gang.scheduling.koordinator.sh/name": "g", minimum: "4"}
-    given = leader_worker_set(
-        notes=GATED, leader=template({"annotations": notes}), worker=template({"annotations": notes})
-    )
-    paths = [f"{GROUP}.{key}.metadata.annotations[{minimum}]" for key in ("leaderTemplate", "workerTemplate")]
-    message = "must equal what the start barrier waits for: 4 pods here, 3 there"
-    assert errors(given) == dict.fromkeys(paths, message)
-
-
-def test_a_mistyped_annotation_and_a_deadline_before_the_timeout_are_warned_of() -> None:
-    notes = {"jobset-gate.dev/bypas": "true", names.START_SIZE: "3"}
-    given = leader_worker_set(notes=GATED | notes, worker=template(activeDeadlineSeconds=60))
-    mistyped, size, deadline = warnings(given)
-    assert mistyped.endswith("without effect on a LeaderWorkerSet: did you mean jobset-gate.dev/bypass?")
+def test_the_size_of_a_start_group_is_warned_of_once() -> None:
+    given = leader_worker_set(notes=GATED | {names.START_SIZE: "3"})
+    (size,) = warnings(given)
     assert size == f"{NOTES}[jobset-gate.dev/start-size]: unknown annotation, without effect on a LeaderWorkerSet"
-    assert deadline.startswith(f"{WORKER}.activeDeadlineSeconds: 60: ends the pods before the gate's timeout of 300s")
     assert warnings(given, given) == []
 
 

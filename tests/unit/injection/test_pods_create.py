@@ -1,4 +1,4 @@
-"""CREATE of a pod of a start group: what goes into it, and what forbids it (K2, K3, K6, K8)."""
+"""CREATE of a pod of a start group or a LeaderWorkerSet: what goes into it, and what forbids it (K2, K3, K6, K8)."""
 
 import copy
 from typing import Any
@@ -10,6 +10,7 @@ from jobset_gate.injection import container, inject
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.warnings import warnings
 from jobset_gate.settings import Barrier, Settings
+from tests.fakes import leader_worker_sets as lws
 from tests.fakes import start_group_controller, start_groups
 from tests.fakes.jobsets import Json, injected, jobset, pod_spec, without
 from tests.fakes.jobsets import created as created_jobset
@@ -23,6 +24,8 @@ CONFIG = f"metadata.annotations[{names.CONFIG}]"
 RELEASE = {names.ON_TIMEOUT: "Release"}
 FIVE_MINUTES = {names.CONFIG: '{"timeoutAfterSeconds": 300}'}
 OWNER = owner("StatefulSet", "set", "owner-uid")
+LWS_SIZE = f"metadata.annotations[{names.LWS_SIZE}]"
+NOT_MADE = "LeaderWorkerSet has not made this pod: put the config on the LeaderWorkerSet"
 
 
 def pod(*, labels: Json | None = None, notes: Json | None = None, owned_by: Json = OWNER, **spec: Any) -> Json:
@@ -137,21 +140,6 @@ def test_a_barrier_from_elsewhere_and_a_token_without_a_barrier_are_made_again()
     assert created(old) == wanted
 
 
-def test_verdicts_of_the_template_are_removed_and_the_other_annotations_work() -> None:
-    forged = {names.VERDICT: "release u 0 0 x", names.NUDGE: "1"}
-    mirror = {names.PREFETCH_IMAGES: "true", names.BARRIER_IMAGE: "mirror.local/busybox:1"}
-    given = pod(notes=forged | mirror)
-    made = created(given)
-    assert made["metadata"]["annotations"] == mirror | {names.START_SIZE: "2", names.TOKEN: "secret"}
-    inits = made["spec"]["initContainers"]
-    assert [it["name"] for it in inits] == [
-        names.PREFETCH_CONTAINER,
-        f"{names.PREFETCH_CONTAINER}-1",
-        names.BARRIER_CONTAINER,
-    ]
-    assert inits[-1]["image"] == "mirror.local/busybox:1"
-
-
 @pytest.mark.parametrize("gated", ["true", "job"])
 def test_a_pod_with_a_barrier_from_its_template_is_left_alone(gated: str) -> None:
     given = pod(labels={names.GATED: gated}, notes={names.START_SIZE: "none"})
@@ -174,15 +162,11 @@ REFUSED: list[tuple[Json, str, str]] = [
         (pod(notes={names.START_SIZE: size}), SIZE, "must be a number from 1 to 10000, in quotes: how many pods wait")
         for size in ("0", "10001", "-1", "8 ", "8.0", "٨", "", "1" * 5000, None)
     ),
-    (pod(notes={names.CONFIG: "[]"}), CONFIG, "must be an object with the key timeoutAfterSeconds, which is optional"),
     (
         pod(notes={names.CONFIG: '{"targetReplicatedJobs": ["a"]}'}),
         f"{CONFIG}.targetReplicatedJobs",
         "unknown key; the only key is timeoutAfterSeconds",
     ),
-    (pod(notes={names.CONFIG: " " * 40_000}), CONFIG, "too long: must be at most 32768 bytes"),
-    (pod(notes={names.ON_TIMEOUT: "Wait"}), f"metadata.annotations[{names.ON_TIMEOUT}]", 'must be "Fail" or "Release"'),
-    (pod(notes={names.BARRIER_IMAGE: "a b"}), f"metadata.annotations[{names.BARRIER_IMAGE}]", "must be an image"),
     (
         without(pod(), "metadata", "ownerReferences"),
         "metadata.ownerReferences",
@@ -209,14 +193,26 @@ REFUSED: list[tuple[Json, str, str]] = [
     ),
     (pod(notes=FIVE_MINUTES), "spec.restartPolicy", f"{IN_PLACE}, or restartPolicy to Never"),
     (without(pod(notes=FIVE_MINUTES), "spec", "restartPolicy"), "spec.restartPolicy", IN_PLACE),
-    (pod(os={"name": "windows"}), "spec.os.name", "the start barrier cannot run in Windows pods"),
-    (
-        pod(initContainers=[{"name": names.BARRIER_CONTAINER, "image": "i"}]),
-        "spec.initContainers[0].name",
-        "is reserved for jobset-gate's start barrier",
-    ),
     (pod(volumes=[{"name": names.STATE_VOLUME, "emptyDir": {}}]), "spec.volumes[0].name", "is reserved"),
-    (pod(containers=[{"name": f"c{n}", "image": "i"} for n in range(501)]), "spec.containers", "too many"),
+    *(
+        (lws.pod(1, labels={key: value}), f"metadata.labels[{key}]", NOT_MADE)
+        for key in (names.LWS_NAME, names.LWS_GROUP_INDEX, names.LWS_WORKER_INDEX)
+        for value in (None, "")
+    ),
+    *(
+        (
+            lws.pod(notes={names.LWS_SIZE: size}),
+            LWS_SIZE,
+            "must be a number from 1 to 10000: LeaderWorkerSet has not made",
+        )
+        for size in (None, "0", "-1", "three", "10001")
+    ),
+    (without(lws.pod(), "metadata", "ownerReferences"), "metadata.ownerReferences", NOT_MADE),
+    (
+        lws.pod(labels={names.START_GROUP: "ring"}, notes={names.START_SIZE: "3"}),
+        f"metadata.labels[{names.START_GROUP}]",
+        "pods of a LeaderWorkerSet cannot be a start group: put the config on the LeaderWorkerSet",
+    ),
 ]
 
 
@@ -273,25 +269,42 @@ def test_all_that_is_wrong_is_named_at_once() -> None:
     ]
 
 
-def test_a_pod_group_must_be_the_start_group() -> None:
-    minimum = "gang.scheduling.koordinator.sh/min-available"
-    notes = {"gang.scheduling.koordinator.sh/name": "g", minimum: "3"}
-    assert errors(pod(notes=notes | {names.START_SIZE: "3"})) == {}
-    assert errors(pod(notes=notes)) == {
-        f"metadata.annotations[{minimum}]": "must equal what the start barrier waits for: 3 pods here, 2 there"
-    }
-
-
 def test_a_mistyped_annotation_is_warned_of_and_ours_are_not() -> None:
-    given = pod(notes={"jobset-gate.dev/bypas": "true", "jobset-gate.dev/start-siz": "2", "theirs": "x"})
-    message = "unknown annotation, without effect on a StartGroup: did you mean jobset-gate.dev"
-    assert warnings(given) == [
-        f"metadata.annotations[jobset-gate.dev/bypas]: {message}/bypass?",
-        f"metadata.annotations[jobset-gate.dev/start-siz]: {message}/start-size?",
-    ]
+    (warning,) = warnings(pod(notes={"jobset-gate.dev/start-siz": "2", "theirs": "x"}))
+    assert warning.endswith("without effect on a StartGroup: did you mean jobset-gate.dev/start-size?")
     assert warnings(created(pod(notes=FIVE_MINUTES))) == []
 
 
-def test_a_deadline_before_the_timeout_is_warned_of_once() -> None:
-    (warning,) = warnings(pod(notes=FIVE_MINUTES, activeDeadlineSeconds=60))
-    assert warning.startswith("spec.activeDeadlineSeconds: 60: ends the pods before the gate's timeout of 300s does")
+# --- LeaderWorkerSets -------------------------------------------------------------------------------------------------
+
+
+def test_leader_and_worker_get_what_a_pod_of_a_start_group_gets() -> None:
+    limit = {names.CONFIG: '{"timeoutAfterSeconds": 300}', names.VERDICT: "release x 0 0 AllPodsStarted"}
+    theirs = created(pod(notes=limit))
+    for index in (0, 2):
+        given = lws.pod(index, notes=limit, containers=theirs["spec"]["containers"])
+        made = created(given)
+        assert made["spec"]["initContainers"] == theirs["spec"]["initContainers"]
+        assert made["spec"]["volumes"] == theirs["spec"]["volumes"]
+        kept = without(given, "metadata", "annotations", names.VERDICT)["metadata"]
+        assert made["metadata"] == kept | {"annotations": kept["annotations"] | {names.TOKEN: "secret"}}
+        assert created(made, drawn="another") == made, "with barrier and token there is nothing left to do"
+        assert errors(given) == errors(made) == {}
+        assert warnings(made, settings=STREAM) == []
+
+
+def test_it_waits_as_long_as_its_template_says_and_without_a_config_for_ever() -> None:
+    for config, limit in (('{"timeoutAfterSeconds": 30}', "150"), ("{}", ""), (None, "")):
+        (gate,) = created(lws.pod(notes={names.CONFIG: config}))["spec"]["initContainers"]
+        assert {"name": names.ENV_LIMIT, "value": limit} in gate["env"]
+
+
+def test_a_label_without_anything_of_lws_is_refused_with_all_that_it_lacks() -> None:
+    bare = pod()
+    bare["metadata"]["labels"][names.GATED] = names.GATED_LWS
+    keys = (names.LWS_NAME, names.LWS_GROUP_INDEX, names.LWS_WORKER_INDEX)
+    assert list(errors(bare)) == [
+        *(f"metadata.labels[{key}]" for key in keys),
+        LWS_SIZE,
+        f"metadata.labels[{names.START_GROUP}]",
+    ]

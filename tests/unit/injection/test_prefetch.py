@@ -1,4 +1,4 @@
-"""A8: what CREATE puts before the barrier of a JobSet that wants its images on the nodes first."""
+"""A8: what goes before the barrier of a JobSet that wants its images on the nodes first, and stays there."""
 
 import copy
 from typing import Any
@@ -12,13 +12,15 @@ from jobset_gate.injection import inject, validate
 from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.settings import Barrier, Resources, Settings
-from tests.fakes.jobsets import SETTINGS, Json, barrier, created, jobset, pod_spec, replicated, updated
+from tests.fakes.jobsets import SETTINGS, Json, barrier, changed, created, jobset, pod_spec, replicated, updated
 
 COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
 BARRIER = "group-scheduling-init"
 TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
 INIT = (*TEMPLATE, "spec", "initContainers")
 NOTE = {names.PREFETCH_IMAGES: "true"}
+POD = "spec.replicatedJobs[0].template.spec.template.spec"
+OTHER_SETTINGS = Settings(barrier=Barrier(image="busybox:9", grace_seconds=1, run_as_user=None))
 
 
 def wanting(*mains: Json, init: list[Json] | None = None, **pod: Any) -> Json:
@@ -47,6 +49,14 @@ def runs(it: Json) -> list[tuple[str, str | None]]:
     """(image, pull policy) of what runs the main images."""
     entries = pod_spec(it)["initContainers"]
     return [(e["image"], e.get("imagePullPolicy")) for e in entries if e["name"].startswith(f"{COPIER}-")]
+
+
+def refused(new: Json, old: Json | None = None) -> list[str]:
+    return [str(it) for it in validate.field_errors(new, old)]
+
+
+def paths(new: Json, old: Json | None = None) -> list[str]:
+    return [it.path for it in validate.field_errors(new, old)]
 
 
 def test_each_main_image_runs_once_between_the_users_init_containers_and_the_barrier() -> None:
@@ -167,6 +177,85 @@ def test_a_barrier_that_was_rendered_without_it_gets_it_before_it() -> None:
     made = created(jobset())
     made["metadata"]["annotations"] |= NOTE
     assert created(made) == created(wanting(main()))
+
+
+# --- UPDATE -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [wanting(main(), main("log:1", "log")), wanting(init=[{"name": "own", "image": "train:1"}])],
+    ids=["two images", "nothing to do"],
+)
+def test_the_manifest_again_and_an_upgrade_come_to_the_stored_object(manifest: Json) -> None:
+    stored = created(manifest)
+    assert updated(manifest, stored) == updated(manifest, stored, OTHER_SETTINGS) == stored
+    assert refused(manifest, stored) == not_injected(stored, stored) == []
+    suspended = updated(changed(manifest, True, "spec", "suspend"), stored, OTHER_SETTINGS)
+    assert pod_spec(suspended) == pod_spec(stored)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [[0, 2, 3], [0, 1, 3], [0, 1, 2], [1, 2, 3, 0], [1, 0, 2, 3], [3, 2, 1, 0], [0, 1, 2, 3, 1]],
+    ids=["no copier", "no pull", "no barrier", "behind ours", "among ours", "turned", "twice"],
+)
+def test_ours_come_back_to_their_places_behind_the_users_own(order: list[int]) -> None:
+    stored = created(wanting(init=[{"name": "own", "image": "x"}]))
+    entries = pod_spec(stored)["initContainers"]
+    assert updated(changed(stored, [entries[index] for index in order], *INIT), stored) == stored
+
+
+# --- Decided when it is made ----------------------------------------------------------------------------------------
+
+
+def test_the_annotation_is_fixed_at_creation() -> None:
+    path = f"metadata.annotations[{names.PREFETCH_IMAGES}]"
+    assert refused(
+        changed(wanting(), "false", "metadata", "annotations", names.PREFETCH_IMAGES), created(wanting())
+    ) == [f'{path}: "false": is fixed when the JobSet is created; was "true"']
+    assert refused(wanting(), created(jobset())) == [
+        f'{path}: "true": is fixed when the JobSet is created; was not set then'
+    ]
+
+
+def test_a_gang_without_it_never_gets_it_later() -> None:
+    stored = created(jobset())
+    assert named(updated(wanting(), stored)) == [BARRIER]
+
+
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("member", ["image", "command", "imagePullPolicy"])
+def test_a_container_that_is_changed_on_purpose_is_refused_and_not_undone_in_silence(index: int, member: str) -> None:
+    stored = created(wanting())
+    new = changed(stored, "other", *INIT, index, member)
+    assert paths(new, stored) == [f"{POD}.initContainers[{index}]"]
+    assert updated(new, stored) == new
+
+
+@pytest.mark.parametrize("key", ["containers", "initContainers"])
+def test_a_volume_that_looks_like_ours_and_that_the_user_mounts_is_the_users(key: str) -> None:
+    """Taken for ours it would be taken away, and the API server would speak of a mount without a volume."""
+    mounts = [{"name": COPIER, "mountPath": "/scratch"}]
+    pod = {key: [{"name": "first", "image": "a:1", "volumeMounts": mounts}]}
+    job = replicated(pod={**pod, "volumes": [{"name": COPIER, "emptyDir": {}}]})
+    assert paths(jobset(job)) == [f"{POD}.volumes[0].name"]
+
+
+@pytest.mark.parametrize("edit", [{"sizeLimit": "8Mi"}, {"medium": "Memory"}])
+def test_a_volume_of_ours_that_another_webhook_has_limited_stays_ours(edit: Json) -> None:
+    """It ran between our two calls at CREATE; afterwards it is what the stored object has."""
+    made = created(wanting())
+    limited = changed(made, edit, *TEMPLATE, "spec", "volumes", 1, "emptyDir")
+    assert refused(limited) == []
+    assert not_injected(limited, None) == []
+    assert refused(limited, limited) == []
+    assert updated(wanting(), limited) == limited
+
+
+@pytest.mark.parametrize("name", ["group-scheduling-prefetcher", "group-scheduling-prefetch-a", "prefetch"])
+def test_a_name_that_only_begins_alike_is_the_users(name: str) -> None:
+    assert refused(jobset(replicated(pod={"containers": [main("a:1", name)]}))) == []
 
 
 images = st.sampled_from(["a:1", "a:1", "b", "c:latest"])

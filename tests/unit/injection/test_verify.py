@@ -6,10 +6,15 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.injection.verify import not_injected
-from tests.fakes.jobsets import Json, barrier, changed, created, jobset, pod_spec, without
+from tests.fakes.jobsets import Json, barrier, changed, created, jobset, pod_spec, replicated, without
 
 TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
 POD = "spec.replicatedJobs[0].template.spec.template"
+INIT = (*TEMPLATE, "spec", "initContainers")
+MAINS = [{"name": name, "image": f"{name}:1"} for name in ("train", "log")]
+PREFETCHING = jobset(replicated(pod={"containers": MAINS}), notes={names.PREFETCH_IMAGES: "true"})
+COPIER, TRAIN, LOG = range(3)
+"""Places of the containers in it that prefetch its images; the barrier follows."""
 
 
 def paths(new: Json, old: Json | None = None) -> list[str]:
@@ -26,22 +31,58 @@ def test_a_jobset_that_never_came_to_the_mutating_webhook_is_refused() -> None:
         f"{POD}.metadata.labels[{names.GATED}]",
         f"{POD}.metadata.annotations[{names.EPOCH}]",
     ]
+    (error,) = [it for it in not_injected(PREFETCHING, None) if "train:1" in it.message]
+    assert error.path == f"{POD}.spec.initContainers"
+    assert error.message.startswith("nothing brings log:1, train:1 onto the node before the start barrier: ")
 
 
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ((*TEMPLATE, "spec", "initContainers"), [], "initContainers"),
-        ((*TEMPLATE, "spec", "initContainers", 0, "command"), ["true"], "initContainers"),
-        ((*TEMPLATE, "spec", "initContainers", 0, "env"), [], "initContainers"),
-        ((*TEMPLATE, "spec", "initContainers", 0, "volumeMounts"), [], "initContainers"),
-        ((*TEMPLATE, "spec", "initContainers", 0, "name"), "renamed", "initContainers"),
+        (INIT, [], "initContainers"),
+        ((*INIT, 0, "command"), ["true"], "initContainers"),
+        ((*INIT, 0, "env"), [], "initContainers"),
+        ((*INIT, 0, "volumeMounts"), [], "initContainers"),
+        ((*INIT, 0, "name"), "renamed", "initContainers"),
         ((*TEMPLATE, "spec", "volumes"), None, "volumes"),
         ((*TEMPLATE, "spec", "volumes", 0, "projected", "sources"), [], "volumes"),
     ],
 )
 def test_a_barrier_that_another_webhook_broke_is_refused(path: tuple[str | int, ...], value: Any, message: str) -> None:
     assert paths(changed(created(jobset()), value, *path)) == [f"{POD}.spec.{message}"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ((*INIT, COPIER, "command"), ["true"], "initContainers"),
+        ((*INIT, TRAIN, "command"), ["/bin/true"], "initContainers"),
+        ((*INIT, TRAIN, "command"), None, "initContainers"),
+        ((*INIT, COPIER, "volumeMounts"), [], "initContainers"),
+        ((*INIT, LOG, "volumeMounts"), [], "initContainers"),
+        ((*TEMPLATE, "spec", "volumes", 1, "name"), "renamed", "volumes"),
+    ],
+)
+def test_a_prefetch_that_another_webhook_broke_is_refused(
+    path: tuple[str | int, ...], value: Any, message: str
+) -> None:
+    assert paths(changed(created(PREFETCHING), value, *path)) == [f"{POD}.spec.{message}"]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [[1, 2, 3], [0, 2, 3], [0, 1, 3], [3, 0, 1, 2], [0, 1, 3, 2], [1, 0, 2, 3]],
+    ids=["no copier", "no image", "no other image", "barrier first", "barrier between", "copier between"],
+)
+def test_each_image_comes_before_the_barrier_or_the_pod_would_count_too_early(order: list[int]) -> None:
+    made = created(PREFETCHING)
+    entries = pod_spec(made)["initContainers"]
+    assert set(paths(changed(made, [entries[place] for place in order], *INIT))) == {f"{POD}.spec.initContainers"}
+
+
+def test_a_mirror_that_renames_an_image_everywhere_is_accepted() -> None:
+    made = changed(created(PREFETCHING), "mirror/train:1", *INIT, TRAIN, "image")
+    assert paths(changed(made, "mirror/train:1", *TEMPLATE, "spec", "containers", 0, "image")) == []
 
 
 def test_a_barrier_twice_is_refused() -> None:
@@ -54,9 +95,9 @@ def test_a_barrier_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ((*TEMPLATE, "spec", "initContainers", 0, "image"), "mirror.local/busybox:1.37"),
-        ((*TEMPLATE, "spec", "initContainers", 0, "imagePullPolicy"), "Always"),
-        ((*TEMPLATE, "spec", "initContainers", 0, "resources"), {"limits": {"cpu": "1"}}),
+        ((*INIT, 0, "image"), "mirror.local/busybox:1.37"),
+        ((*INIT, 0, "imagePullPolicy"), "Always"),
+        ((*INIT, 0, "resources"), {"limits": {"cpu": "1"}}),
         ((*TEMPLATE, "spec", "tolerations"), [{"operator": "Exists"}]),
     ],
 )

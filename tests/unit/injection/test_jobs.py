@@ -1,4 +1,4 @@
-"""UPDATE of a Job that is a gang: its epoch counts resumptions, and all else stays (K3, K4)."""
+"""A Job that is a gang: what goes into it, what forbids it, and the epoch that counts its resumptions (K2-K4, K8)."""
 
 import copy
 from typing import Any
@@ -6,15 +6,139 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.injection import restore
+from jobset_gate.injection import inject, restore
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.verify import not_injected
+from jobset_gate.injection.warnings import warnings
+from jobset_gate.settings import Barrier, Settings
 from tests.fakes.jobs import CONFIG, EPOCH, TEMPLATE, job, stored, suspended
-from tests.fakes.jobsets import Json, changed, dig, updated, without
+from tests.fakes.jobsets import Json, changed, dig, jobset, replicated, updated, without
+from tests.fakes.jobsets import injected as created
 
+STREAM = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082"))
+NOTE = f"metadata.annotations[{names.CONFIG}]"
+OWNED = [{"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "name": "s", "uid": "u", "controller": True}]
 START = {"startTime": "2026-08-01T10:00:00Z"}
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 FOREIGN = {"managedBy": "kueue.x-k8s.io/multikueue"}
+
+
+def environment(made: Json) -> Json:
+    (entry,) = dig(made, *TEMPLATE, "spec", "initContainers")
+    return {it["name"]: it.get("value", dig(it, "valueFrom", "fieldRef", "fieldPath")) for it in entry["env"]}
+
+
+def errors(given: Json) -> dict[str, str]:
+    return {it.path: it.message for it in field_errors(given)}
+
+
+def test_the_barrier_reads_the_generation_from_the_jobs_own_label_and_knows_one_attempt() -> None:
+    made = created(job(), STREAM, token="secret")
+    assert environment(made) == {
+        names.ENV_UID: "metadata.labels['batch.kubernetes.io/controller-uid']",
+        names.ENV_ATTEMPT: "0",
+        names.ENV_EPOCH: f"metadata.annotations['{names.EPOCH}']",
+        names.ENV_LIMIT: "420",
+        names.ENV_STREAM: "http://gate.system.svc:8082/v1/jobs/default/run/secret",
+        names.ENV_POD: "metadata.uid",
+    }
+    (volume,) = dig(made, *TEMPLATE, "spec", "volumes")
+    assert volume["projected"]["sources"][0]["configMap"]["name"] == "run.job.group-scheduling"
+    assert made["metadata"]["labels"] == {names.GATED: "job"}
+    assert dig(made, *TEMPLATE, "metadata", "labels") == {names.GATED: "job"}
+    assert dig(made, *TEMPLATE, "metadata", "annotations") == {names.EPOCH: "0"}
+
+
+def test_twice_is_once_and_the_result_is_what_the_validating_webhook_wants() -> None:
+    made = created(job())
+    assert inject.injected(made, None, settings=Settings()).operations == []
+    assert not_injected(made, None) == []
+    assert field_errors(made) == []
+
+
+@pytest.mark.parametrize(("config", "limit"), [({}, ""), ({"timeoutAfterSeconds": None}, ""), ("{}", "")])
+def test_an_empty_config_is_a_gang_without_a_timeout(config: Any, limit: str) -> None:
+    assert environment(created(job(config=config)))[names.ENV_LIMIT] == limit
+
+
+def test_without_the_annotation_nothing_happens_also_with_the_field_of_jobsets() -> None:
+    for given in (job(config=False), job(config=False, spec={"groupSchedulingConfig": {"timeoutAfterSeconds": 3}})):
+        assert created(given) == given
+        assert field_errors(given) == []
+        assert not_injected(given, None) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "sentence"),
+    [
+        (
+            job(config={"targetReplicatedJobs": ["a"]}),
+            f"{NOTE}.targetReplicatedJobs",
+            "unknown key; the only key is timeoutAfterSeconds",
+        ),
+        (job(spec={"completionMode": "NonIndexed"}), "spec.completionMode", "needs indexes: set completionMode"),
+        (
+            job(spec={"completions": 10}),
+            "spec.parallelism",
+            "6 of the 10 indexes would start later: parallelism must equal completions (an elastic Job may change both",
+        ),
+        (job(spec={"completions": 0}), "spec.completions", "the gang would have no pods at all"),
+        (job(spec={"manualSelector": True}), "spec.manualSelector", "would not carry the Job's UID: leave it out"),
+        (job(ownerReferences=OWNED), NOTE, "Jobs of a JobSet are gated by the JobSet: put it there"),
+        (
+            jobset(changed(replicated(), "{}", "template", *CONFIG)),
+            f"spec.replicatedJobs[0].template.{NOTE}",
+            "Jobs of a JobSet are gated by the JobSet: put it there",
+        ),
+        (job(labels={names.GATED: "true"}), f"metadata.labels[{names.GATED}]", "is set by jobset-gate"),
+    ],
+)
+def test_what_forbids_a_creation_is_named_with_its_path(given: Json, path: str, sentence: str) -> None:
+    found = errors(given)
+    assert set(found) == {path}
+    assert sentence in found[path]
+
+
+def test_only_a_controlling_jobset_gates_a_job() -> None:
+    for change in ({"controller": False}, {"kind": "Workflow"}):
+        assert errors(job(ownerReferences=[OWNED[0] | change])) == {}
+
+
+def test_warnings_have_the_paths_of_a_job() -> None:
+    rules = [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [124]}}]
+    spec = {"activeDeadlineSeconds": 300, "backoffLimit": 7, "podFailurePolicy": {"rules": rules}}
+    given = job(spec=spec)
+    assert [it.partition(": ")[0] for it in warnings(created(given))] == [
+        "spec.activeDeadlineSeconds",
+        "spec.backoffLimit",
+        "spec.podFailurePolicy.rules[0]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ((*TEMPLATE, "spec", "initContainers"), "spec.template.spec.initContainers"),
+        ((*TEMPLATE, "spec", "volumes"), "spec.template.spec.volumes"),
+        ((*TEMPLATE, "metadata", "labels", names.GATED), f"spec.template.metadata.labels[{names.GATED}]"),
+        (("metadata", "labels", names.GATED), f"metadata.labels[{names.GATED}]"),
+        ((*TEMPLATE, "metadata", "annotations", names.EPOCH), f"spec.template.metadata.annotations[{names.EPOCH}]"),
+    ],
+)
+def test_a_barrier_that_another_webhook_damaged_is_refused(path: tuple[str, ...], named: str) -> None:
+    assert [it.path for it in not_injected(without(created(job()), *path), None)] == [named]
+
+
+def test_the_defaults_that_an_api_server_adds_to_a_job_are_no_damage() -> None:
+    made = created(job())
+    (volume,) = dig(made, *TEMPLATE, "spec", "volumes")
+    volume["projected"]["sources"][1]["downwardAPI"]["items"][0]["fieldRef"]["apiVersion"] = "v1"
+    assert not_injected(made, None) == []
+    volume["projected"]["sources"][0]["configMap"]["optional"] = False
+    assert [it.path for it in not_injected(made, None)] == ["spec.template.spec.volumes"]
+
+
+# --- UPDATE -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
