@@ -123,14 +123,10 @@ class PodView(PodTemplateView):
     __slots__ = ()
 
     @property
-    def size_annotation(self) -> str:
-        """Where the pod says how many wait for each other: LWS's own annotation, or the start-size."""
-        return names.LWS_SIZE if self.labels[1].get(names.GATED) == names.GATED_LWS else names.START_SIZE
-
-    @property
     def expected_pods(self) -> int:
-        """How many pods wait for each other; 0 where that is no number."""
-        size = self.pod_annotations.get(self.size_annotation)
+        """How many pods wait for each other, as LWS or the start-size says it; 0 where that is no number."""
+        key = names.LWS_SIZE if self.labels[1].get(names.GATED) == names.GATED_LWS else names.START_SIZE
+        size = self.pod_annotations.get(key)
         if not isinstance(size, str) or len(size) > MOST_DIGITS or not (size.isascii() and size.isdigit()):
             return 0
         return int(size)

@@ -85,7 +85,7 @@ class Controller(Generic[K]):
         return ""
 
     async def run(self) -> None:
-        """Until cancelled, or until the queue is shut down."""
+        """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._workers):
                 tasks.create_task(self._work())

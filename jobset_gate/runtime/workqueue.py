@@ -15,10 +15,6 @@ from jobset_gate.runtime.flowcontrol import exponential
 K = TypeVar("K", bound=Hashable)
 
 
-class ShutDown(Exception):
-    """The queue is shut down and empty."""
-
-
 class Requeue(JobsetGateError):
     """Raised by a reconciler: optimistic-lock conflict or stale cache. No state was lost; requeue with back-off."""
 
@@ -64,22 +60,17 @@ class WorkQueue(Generic[K]):
         self._cap = cap
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._metrics = metrics or QueueMetrics()
-        self._ready: asyncio.Queue[K | None] = asyncio.Queue()  # None: the queue is shut down
+        self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._dirty: dict[K, float] = {}  # keys to be reconciled, and since when
         self._working: dict[K, float] = {}  # keys at a worker, and since when; one that is also dirty is not in _ready
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self._closed, self._elected = False, elected
+        self._elected = elected
 
     @property
     def depth(self) -> int:
         """Keys that wait for a worker (workqueue_depth)."""
-        return self._ready.qsize() - self._closed
-
-    @property
-    def delayed(self) -> int:
-        """Keys that a timer will add."""
-        return len(self._timers)
+        return self._ready.qsize()
 
     @property
     def unfinished_seconds(self) -> float:
@@ -92,8 +83,8 @@ class WorkQueue(Generic[K]):
         return monotonic() - min(self._working.values()) if self._working else 0.0
 
     def add(self, key: K) -> None:
-        """As soon as possible. Ignored after shutdown()."""
-        if self._closed or not self._elected or key in self._dirty:
+        """As soon as possible."""
+        if not self._elected or key in self._dirty:
             return
         self._dirty[key] = monotonic()
         self._metrics.added()
@@ -102,7 +93,7 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, key: K, seconds: float) -> None:
         """add() after so many seconds; of several such times the earliest holds."""
-        if self._closed or not self._elected:
+        if not self._elected:
             return
         if seconds <= 0:
             self.add(key)
@@ -138,11 +129,8 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def get(self) -> K:
-        """The next key; call done(key) afterwards. Raises ShutDown at the end."""
+        """The next key; call done(key) afterwards."""
         key = await self._ready.get()
-        if key is None:
-            self._ready.put_nowait(None)  # for the next worker
-            raise ShutDown
         self._working[key] = monotonic()
         self._metrics.waited(self._working[key] - self._dirty.pop(key))
         return key
@@ -150,18 +138,8 @@ class WorkQueue(Generic[K]):
     def done(self, key: K) -> None:
         """The worker that got the key has finished with it, successfully or not."""
         self._metrics.worked(monotonic() - self._working.pop(key))
-        if key in self._dirty and not self._closed:
+        if key in self._dirty:
             self._ready.put_nowait(key)
-
-    def shutdown(self) -> None:
-        """Accepts no more keys and drops all timers; keys that are ready are still handed out."""
-        if self._closed:
-            return
-        self._closed = True
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        self._ready.put_nowait(None)
 
     def _fire(self, key: K) -> None:
         del self._timers[key]

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
+from jobset_gate.kube.errors import NotLeader
 from jobset_gate.runtime.connections import ConnectionLimits
 from jobset_gate.runtime.controller import STUCK_SECONDS, Controller
 from jobset_gate.runtime.healthz import LIMITS, HealthCheck, HealthServer, LivenessCheck
@@ -88,6 +89,8 @@ class Leader:
     async def reconcile(self, key: str) -> float | None:
         if key == "stuck":
             await self.unblock.wait()
+        if key == "written":
+            raise NotLeader
         return None
 
     @property
@@ -126,7 +129,7 @@ async def test_a_stuck_worker_is_unhealthy_until_it_goes_on_but_not_on_a_standby
 
 async def test_a_leader_whose_workers_have_ended_is_unhealthy() -> None:
     async with leading() as leader:
-        leader.queue.shutdown()
+        leader.queue.add("written")
         await asyncio.sleep(1)
         assert leader.error == "gangs has ended and the rest goes on"
         leader.liveness = LivenessCheck(leader.leading)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from jobset_gate.runtime.workqueue import QueueMetrics, ShutDown, WorkQueue
+from jobset_gate.runtime.workqueue import QueueMetrics, WorkQueue
 
 
 def now() -> float:
@@ -64,7 +64,6 @@ async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_with_it(qu
 async def test_of_several_times_the_earliest_holds(queue: WorkQueue[str]) -> None:
     for seconds in (10, 5, 20):
         queue.add_after("a", seconds)
-    assert queue.delayed == 1
     assert (await queue.get(), now()) == ("a", 5)
     queue.done("a")
     await asyncio.sleep(100)
@@ -98,23 +97,6 @@ async def test_the_backoff_of_a_key_doubles_up_to_the_cap_until_it_is_forgotten(
         assert queue.add_rate_limited("a") <= 60
 
 
-async def test_after_shutdown_ready_keys_are_handed_out_and_then_workers_end(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    queue.add_after("b", 5)
-    queue.shutdown()
-    queue.shutdown()
-    queue.add("c")
-    queue.add_after("d", 1)
-    assert queue.depth == 1
-    assert await queue.get() == "a"
-    queue.add("a")
-    queue.done("a")
-    for _ in range(3):
-        with pytest.raises(ShutDown):
-            await queue.get()
-    assert (queue.depth, queue.delayed) == (0, 0)
-
-
 async def test_metrics_have_the_seconds_of_waiting_and_working() -> None:
     retried: list[bool] = []
     waited: list[float] = []
@@ -137,9 +119,9 @@ async def test_a_standby_drops_keys_and_enqueues_all_known_ones_when_it_is_elect
     queue: WorkQueue[str] = WorkQueue(elected=False)
     queue.add("gone")
     queue.add_after("gone later", 1.0)
-    assert (queue.depth, queue.delayed) == (0, 0)
+    assert (queue.depth, len(queue._timers)) == (0, 0)
     queue.start(["there", "waits"])
     queue.add("new")
     queue.add_after("later", 60.0)
     assert ready(queue) == ["there", "waits", "new"]
-    assert queue.delayed == 1
+    assert len(queue._timers) == 1

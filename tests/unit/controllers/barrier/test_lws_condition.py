@@ -186,7 +186,7 @@ async def test_groups_that_start_together_make_one_write(vllm: LwsController) ->
     for group, leader in enumerate("AB"):
         vllm.start_group(leader, RUNS, group=group)
         await vllm.reconcile(GROUP._replace(name=f"vllm-{group}"))
-    assert (vllm.queue.depth, vllm.queue.delayed) == (0, 1)
+    assert (vllm.queue.depth, len(vllm.queue._timers)) == (0, 1)
 
 
 async def test_one_that_has_changed_since_is_written_after_it_was_seen(vllm: LwsController) -> None:
