@@ -1,9 +1,8 @@
 """The images of the suite, on every node in time: ours, and a small one for barriers and main containers."""
 
 import fcntl
-import io
 import os
-import platform
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -90,12 +89,10 @@ def load_as(cluster: E2eCluster, image: str, name: str) -> None:
 def other_tag(name: str) -> str:
     """An image that no node and no registry has, of one program that ends at once, and no shell. Needs docker."""
     image = f"localhost/{name}:1"
-    program = prefetch.noop_program(prefetch.MACHINES[platform.machine()])
-    with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile(suffix=".tar") as file:
+        subprocess.run(prefetch.copy_command(), env={**os.environ, "JOBSET_GATE_DIR": folder}, check=True)
         with tarfile.open(fileobj=file, mode="w") as layer:
-            entry = tarfile.TarInfo(PROGRAM)
-            entry.size, entry.mode = len(program), 0o755
-            layer.addfile(entry, io.BytesIO(program))
+            layer.add(f"{folder}/true", PROGRAM)
         file.flush()
         commands.run("docker", "import", "--change", f'ENTRYPOINT ["/{PROGRAM}"]', file.name, image)
     return image

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.injection import prefetch
-from jobset_gate.injection.prefetch import MACHINES
 from tests.fakes import barrier_process
 from tests.fakes.barrier_process import SHELLS
 
@@ -18,6 +17,14 @@ TOOLS = ("rm", "chmod", "mv", "head", "tr", "grep", "cat")
 WITHIN = 20.0
 """Seconds on a busy machine."""
 WITH_LOADER = b"\x7fELF\x02\x01\x01" + bytes(700) + b"/lib64/ld-linux-x86-64.so.2\0GNU\0" + bytes(5000)
+MACHINES = {
+    # mov edi, 0; mov eax, 231; syscall
+    "x86_64": (62, bytes.fromhex("bf00000000 b8e7000000 0f05")),
+    # MOVZ Xd, #imm16 is 0xd2800000 | imm16 << 5 | d; the call's number goes into x8; SVC #0 is 0xd4000001.
+    "aarch64": (183, struct.pack("<3I", 0xD2800000, 0xD2800000 | 94 << 5 | 8, 0xD4000001)),
+}
+"""EM_X86_64 and EM_AARCH64 of the ELF specification, and the instructions of exit_group(0)."""
+machines = pytest.mark.parametrize("name", MACHINES)
 STATIC = b"\x7fELF\x02\x01\x01" + bytes(700) + b"GNU\0" + bytes(5000) + b"/etc/ld.so.cache"
 
 
@@ -57,6 +64,12 @@ class Image:
     def program(self) -> Path:
         return self.volume / "true"
 
+    def noop(self, machine: str) -> bytes:
+        """The program that does nothing on this machine."""
+        self.machine(machine)
+        assert self.run().returncode == 0
+        return self.program.read_bytes()
+
     def _tool(self, name: str, content: bytes) -> None:
         (self.bin / name).write_bytes(content)
         (self.bin / name).chmod(0o755)
@@ -74,7 +87,7 @@ def image(request: pytest.FixtureRequest, tmp_path: Path) -> Image:
     return made
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@machines
 def test_the_program_for_the_machine_is_put_into_the_volume_for_any_user_to_run(image: Image, name: str) -> None:
     """Whatever the umask, and again after the node was rebooted; no busybox is looked for."""
     image.machine(name)
@@ -86,7 +99,6 @@ def test_the_program_for_the_machine_is_put_into_the_volume_for_any_user_to_run(
             assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     finally:
         os.umask(before)
-    assert image.program.read_bytes() == prefetch.noop_program(MACHINES[name])
     assert image.program.stat().st_mode & 0o777 == 0o555, "and nobody writes to it"
     assert [it.name for it in image.volume.iterdir()] == ["true"]
     if name == platform.machine():
@@ -149,8 +161,6 @@ def test_a_volume_that_cannot_be_written_to_fails_with_a_message(image: Image) -
 # --- The program that does nothing: what the ELF specification says of each field, and that it runs -------------------
 
 
-NUMBERS = {"x86_64": 62, "aarch64": 183}
-"""EM_X86_64 and EM_AARCH64 of the ELF specification."""
 LOAD, STACK = 1, 0x6474E551
 READ_EXECUTE, READ_WRITE = 5, 6
 
@@ -162,30 +172,24 @@ def segments(program: bytes) -> list[tuple[int, ...]]:
     return [struct.unpack_from("<IIQQQQQQ", program, start + number * size) for number in range(count)]
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_the_header_is_that_of_a_64_bit_little_endian_linux_program(name: str) -> None:
-    program = prefetch.noop_program(MACHINES[name])
+@machines
+def test_the_header_is_that_of_a_64_bit_little_endian_linux_program(image: Image, name: str) -> None:
+    program = image.noop(name)
     assert program[:7] == b"\x7fELF\x02\x01\x01"
     kind, machine, version = struct.unpack_from("<HHI", program, 16)
-    assert (kind, machine, version) == (2, NUMBERS[name], 1)
+    assert (kind, machine, version) == (2, MACHINES[name][0], 1)
     assert struct.unpack_from("<H", program, 52) == (64,)
     assert struct.unpack_from("<HHH", program, 58) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_the_whole_file_is_loaded_and_the_entry_is_its_code(name: str) -> None:
-    program = prefetch.noop_program(MACHINES[name])
+@machines
+def test_the_whole_file_is_loaded_and_the_entry_is_its_code(image: Image, name: str) -> None:
+    program = image.noop(name)
     (entry,) = struct.unpack_from("<Q", program, 24)
     kind, flags, offset, address, _, stored, used, alignment = segments(program)[0]
     assert (kind, flags, offset, stored, used) == (LOAD, READ_EXECUTE, 0, len(program), len(program))
-    assert program[entry - address :] == MACHINES[name].code
+    assert program[entry - address :] == MACHINES[name][1]
     assert address % alignment == 0
     assert alignment == 65536
     assert [it[1] for it in segments(program) if it[0] == STACK] == [READ_WRITE], "no executable stack"
     assert len(program) < 200
-
-
-def test_the_instructions_on_aarch64_are_exit_group_of_zero() -> None:
-    """MOVZ Xd, #imm16 is 0xd2800000 | imm16 << 5 | d; the call's number goes into x8; SVC #0 is 0xd4000001."""
-    words = struct.unpack("<3I", MACHINES["aarch64"].code)
-    assert words == (0xD2800000, 0xD2800000 | 94 << 5 | 8, 0xD4000001)
