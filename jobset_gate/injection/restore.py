@@ -154,7 +154,8 @@ def _entries(edit: PatchBuilder, job: TemplateView, key: str, kept: ownership.In
 
 def _name(entry: Any) -> str | None:
     """Of a container or volume; a name that is no string, and maybe cannot be looked up, is none."""
-    return _text(nested(entry, "name"))
+    name = nested(entry, "name")
+    return name if isinstance(name, str) else None
 
 
 def _restore_annotation(edit: PatchBuilder, job: TemplateView, key: str, value: str | None) -> None:
@@ -176,10 +177,6 @@ def _value(edit: PatchBuilder, now: Json | None, was: Json | None, path: Path, k
     value = (was or {}).get(key)
     if value is not None and (now or {}).get(key) in (None, ""):
         edit.set((*path, key), value)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 _EMPTY_KEYS: Final = ("metadata", "resources")
