@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from controllers.barrier.cache import GangCache
 from controllers.barrier.setup import BarrierControllers, BarrierOptions, Runnable
 from controllers.podgroups import setup
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from controllers.statuspage.server import API_CONNECTIONS, StatusPage, make_status_page
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey

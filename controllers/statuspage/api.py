@@ -29,17 +29,11 @@ class ApiHandlers:
         self._context = context
 
     def routes(self) -> list[web.RouteDef]:
-        authenticated = self._context.authenticated
-        return [
-            web.get("/api/v1/gangs", authenticated(self._gangs)),
-            web.get("/api/v1/gangs/{namespace}/{name}", authenticated(self._gang)),
-        ]
+        get = self._context.get
+        return [get("/api/v1/gangs", self._gangs), get("/api/v1/gangs/{namespace}/{name}", self._gang)]
 
     async def _gangs(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        found = await self._context.list_page(login, parse_query(RowKind.GANG, request.query))
-        if isinstance(found, web.StreamResponse):
-            return found
-        page, visibility = found
+        page, visibility = await self._context.list_page(login, parse_query(RowKind.GANG, request.query))
         now = self._context.source.clock()
         return json_response(
             {
@@ -56,10 +50,8 @@ class ApiHandlers:
 
     async def _gang(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         source = SOURCES.get(request.query.get("source", ""), JOBSET)
-        found = await self._context.gang(login, GangKey(**request.match_info, source=source.name))
-        if isinstance(found, web.StreamResponse):
-            return found
-        return json_response(self._gang_json(found[0], self._context.source.clock()))
+        row, _, _ = await self._context.gang(login, GangKey(**request.match_info, source=source.name))
+        return json_response(self._gang_json(row, self._context.source.clock()))
 
     def _gang_json(self, row: StatusRow, now: float) -> Json:
         leader = self._context.source.fresh().controller

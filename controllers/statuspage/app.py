@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, NoReturn
 
 from aiohttp import web
 
@@ -17,18 +17,17 @@ from controllers.statuspage.auth import (
     Authenticator,
     ReviewUnavailable,
     TooManyAttempts,
-    review_error_page,
+    Visibility,
+    resolve_visibility,
 )
-from controllers.statuspage.authz import Visibility, resolve_visibility
-from controllers.statuspage.html import PageFrame, html_response, problem_response
-from controllers.statuspage.middleware import Handler, add_security_headers, security_middleware
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.html import PageFrame, PageRefused, html_response, problem_response
+from controllers.statuspage.middleware import PageOptions, add_security_headers, security_middleware
 from controllers.statuspage.query import MAX_QUERY, ListPage, ListQuery, parse_query
 from controllers.statuspage.rows import GANGS, PODS, ListRight, RowKind, StatusRow, row_id
 from controllers.statuspage.source import PageSource
-from controllers.statuspage.sse import AccessCheck, EventStreams, ListCache, ListFeed, PageFeed, TooManyStreams
+from controllers.statuspage.sse import EventStreams, ListFeed, PageFeed, TooManyStreams
 from controllers.statuspage.view import StatusView
-from jobset_gate.barrier.model import GangKey
+from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.runtime.connections import ConnectionLimiter
 
 MAX_COMPARED: Final = 200
@@ -39,67 +38,63 @@ AuthenticatedHandler = Callable[[web.Request, AuthenticatedViewer], Awaitable[we
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What all handlers share."""
+    """What all handlers share. Its methods raise PageRefused and ReviewUnavailable."""
 
     source: PageSource
     view: StatusView
-    list_cache: ListCache
     reviewer: AccessReviewer
     authenticator: Authenticator
     streams: EventStreams
 
-    def authenticated(self, handler: AuthenticatedHandler) -> Handler:
-        """The handler, for authenticated viewers, on a view that is up to date."""
+    def get(self, path: str, handler: AuthenticatedHandler) -> web.RouteDef:
+        """The route of a handler for authenticated viewers, on a view that is up to date."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             login = await self.authenticator.authenticate(request)
-            if isinstance(login, web.StreamResponse):
-                return login
             if unlisted := self.source.fresh().unlisted:
                 # An empty page would be wrong.
                 lines = (f"This replica has not read the cluster yet: {unlisted}.", "It keeps trying.")
                 title = "Nothing can be shown yet"
                 return problem_response(503, title, *lines, again=request.path_qs, retry_after=2)
             await self.view.refresh()
-            try:
-                return await handler(request, login)
-            except ReviewUnavailable as error:
-                return review_error_page(error, request)
+            return await handler(request, login)
 
-        return handle
+        return web.get(path, handle)
 
     async def visibility(
         self, login: AuthenticatedViewer, kind: RowKind, namespace: str, *more: ListRight
     ) -> Visibility:
-        """What the viewer may see of this kind; `more` rights are looked up, too. Raises ReviewUnavailable."""
+        """What the viewer may see of this kind; `more` rights are looked up, too."""
         rows = list(self.view.rows_of(kind))
         rights = dict.fromkeys((kind.required, *more, *(right for row in rows for right in row.needs)))
         return await resolve_visibility(self.reviewer, login.viewer, rights, {row.namespace for row in rows}, namespace)
 
-    async def list_page(
-        self, login: AuthenticatedViewer, query: ListQuery
-    ) -> tuple[ListPage, Visibility] | web.Response:
-        """The page of a list; 403 to a viewer who may see none of it. Raises ReviewUnavailable."""
+    async def list_page(self, login: AuthenticatedViewer, query: ListQuery) -> tuple[ListPage, Visibility]:
+        """The page of a list; refused to a viewer who may see none of it."""
         kind, namespace = query.kind, query.namespace
         visibility = await self.visibility(login, kind, namespace)
-        if not self.may_look(kind, visibility):
-            return self.forbidden(login, kind, [kind.required], namespace, limited=visibility.limited)
-        return self.list_cache.page_of(query, visibility), visibility
+        if not self._may_look(kind, visibility):
+            self.forbid(login, kind, [kind.required], namespace, limited=visibility.limited)
+        return self.view.page_of(query, visibility), visibility
 
-    def may_look(self, kind: RowKind, visibility: Visibility) -> bool:
+    def _may_look(self, kind: RowKind, visibility: Visibility) -> bool:
         """Whether the viewer may see some of this kind: a row, or what there would be without any."""
         return visibility.has_any(kind.enough) or any(map(visibility.shows_row, self.view.rows_of(kind)))
 
-    async def gang(self, login: AuthenticatedViewer, key: GangKey) -> tuple[StatusRow, Visibility] | web.Response:
-        """One gang, with the right to list its pods looked up; else 403 or 404. Raises ReviewUnavailable."""
+    async def gang(
+        self, login: AuthenticatedViewer, key: GangKey, *needed: ListRight
+    ) -> tuple[StatusRow, GangSnapshot, Visibility]:
+        """One gang to a viewer with these rights and that to list its kind; the right to list pods is looked up."""
         kind, right = RowKind.GANG, GANGS[key.source]
         visibility = await self.visibility(login, kind, key.namespace, right, PODS)
-        if not visibility.has_right(right):
-            return self.forbidden(login, kind, [right], key.namespace)
-        row = self.view.rows.get(row_id(key))
-        return self.not_found(kind, key.namespace, key.name, right) if row is None else (row, visibility)
+        if missing := [it for it in dict.fromkeys((right, *needed)) if not visibility.has_right(it)]:
+            self.forbid(login, kind, missing, key.namespace)
+        row, seen = self.view.rows.get(row_id(key)), self.source.index.peek(key)
+        if row is None or seen is None:
+            self.report_missing(kind, key.namespace, key.name, right)
+        return row, seen, visibility
 
-    def not_found(self, kind: RowKind, namespace: str, name: str, right: ListRight) -> web.Response:
+    def report_missing(self, kind: RowKind, namespace: str, name: str, right: ListRight) -> NoReturn:
         """404 to a viewer who has this right in this namespace, with names that are like this one."""
         what = "gang" if kind is RowKind.GANG else "pod group"
         mine = (row for row in self.view.rows_of(kind) if (row.namespace, row.needs) == (namespace, (right,)))
@@ -109,9 +104,9 @@ class PageContext:
         links.append((ListQuery(kind, namespace=namespace).link(), f"All {what}s in namespace {namespace}"))
         line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
         said = (line, "Did you mean one of these?") if like else (line,)
-        return problem_response(404, f"There is no {what} {namespace}/{name}", *said, links=links)
+        raise PageRefused(problem_response(404, f"There is no {what} {namespace}/{name}", *said, links=links))
 
-    def forbidden(
+    def forbid(
         self,
         login: AuthenticatedViewer,
         kind: RowKind,
@@ -119,7 +114,7 @@ class PageContext:
         namespace: str,
         *,
         limited: bool = False,
-    ) -> web.Response:
+    ) -> NoReturn:
         """403: which of these rights is missing, and how to get it."""
         kinds = " and ".join(it.name for it in rights)
         where = f"in namespace {namespace}" if namespace else "in all namespaces"
@@ -130,7 +125,7 @@ class PageContext:
             lines.append("Nor may you in any namespace with something to show. If you may in another, name it.")
         lines.append("A cluster administrator can grant that right by a RoleBinding; this shows whether you have it:")
         flag = f"-n {namespace}" if namespace else "-A"
-        return problem_response(
+        response = problem_response(
             403,
             f"You may not list {kinds} {where}",
             *lines,
@@ -139,6 +134,7 @@ class PageContext:
             session=bool(login.session),
             ask_namespace=kind.path,
         )
+        raise PageRefused(response)
 
     def page_frame(self, login: AuthenticatedViewer, kind: RowKind, here: str, events: str) -> PageFrame:
         """What a page has around its content."""
@@ -152,7 +148,7 @@ class PageContext:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
         if request.method == "HEAD":
             return web.Response(headers=response.headers)
-        check: AccessCheck = partial(self._recheck, login, kind, namespace)
+        check = partial(self._recheck, login, kind, namespace)
         try:
             await self.streams.serve(request, response, login.viewer.name, feed, check)
         except TooManyStreams:
@@ -168,7 +164,7 @@ class PageContext:
             visibility = await self.visibility(login, kind, namespace)
         except (ReviewUnavailable, TooManyAttempts):
             return None
-        return visibility if self.may_look(kind, visibility) else None
+        return visibility if self._may_look(kind, visibility) else None
 
 
 class ListHandlers:
@@ -180,18 +176,14 @@ class ListHandlers:
 
     def routes(self) -> list[web.RouteDef]:
         """The routes of both."""
-        found = []
+        get, found = self._context.get, []
         for kind in RowKind:
-            found.append(web.get(kind.path, self._context.authenticated(partial(self._list, kind))))
-            found.append(web.get(kind.events_path, self._context.authenticated(partial(self._events, kind))))
+            found += [get(kind.path, partial(self._list, kind)), get(kind.events_path, partial(self._events, kind))]
         return found
 
     async def _list(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         context = self._context
-        found = await context.list_page(login, parse_query(kind, request.query))
-        if isinstance(found, web.Response):
-            return found
-        page, visibility = found
+        page, visibility = await context.list_page(login, parse_query(kind, request.query))
         text = html.list_page(
             context.page_frame(login, kind, page.query.link(page=page.query.page), page.query.events()),
             page,
@@ -203,14 +195,14 @@ class ListHandlers:
 
     async def _events(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         context, query = self._context, parse_query(kind, request.query)
-        feed = ListFeed(context.list_cache, query, context.source.fresh, groups_kept=self._groups_kept)
+        feed = ListFeed(context.view, query, context.source.fresh, groups_kept=self._groups_kept)
         return await context.stream_events(request, login, feed, kind, query.namespace)
 
 
 def build_app(
     options: PageOptions,
     context: PageContext,
-    detail_routes: list[web.RouteDef],
+    more_routes: list[web.RouteDef],
     on_response: Callable[[int], None],
     connections: ConnectionLimiter,
 ) -> web.Application:
@@ -219,7 +211,7 @@ def build_app(
     app = web.Application(middlewares=middlewares, client_max_size=MAX_TOKEN_LENGTH * 4)
     app.on_response_prepare.append(add_security_headers)
     app.on_response_prepare.append(connections.release_stream)
-    app.add_routes([*ListHandlers(context).routes(), *detail_routes])
+    app.add_routes([*ListHandlers(context).routes(), *more_routes])
     app.add_routes([web.get(f"/static/{name}", partial(_static, name)) for name in html.STATIC])
     app.add_routes(
         [

@@ -8,15 +8,15 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
 
 from controllers.statuspage import html
-from controllers.statuspage.html import PROBLEM, html_response, problem_response
-from controllers.statuspage.rows import ListRight
+from controllers.statuspage.html import PROBLEM, PageRefused, html_response
+from controllers.statuspage.rows import ListRight, StatusRow
 from jobset_gate.barrier.model import Value
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
@@ -42,6 +42,9 @@ MAX_IDLE: Final = 3600.0
 MAX_SESSIONS: Final = 500
 """A further one ends the session that was used longest ago."""
 ID_BYTES: Final = 32
+
+MAX_NAMESPACES: Final = 100
+"""Namespaces that are reviewed one by one; in a larger cluster a viewer with few rights has to name one."""
 
 _BEARER: Final = "bearer "
 
@@ -181,22 +184,19 @@ class Authenticator:
         # Cookies do not know ports: two pages forwarded to one machine must not take each other's.
         self.cookie = f"{'__Host-' if tls else ''}jobset-gate-{secrets.token_hex(4)}"
 
-    async def authenticate(self, request: web.Request) -> AuthenticatedViewer | web.Response:
-        """The viewer, or the response to one who is not authenticated."""
+    async def authenticate(self, request: web.Request) -> AuthenticatedViewer:
+        """The viewer. Raises PageRefused with the form, ReviewUnavailable, TooManyAttempts."""
         header = request.headers.get("Authorization")
         session = request.cookies.get(self.cookie, "")
         token = _bearer(header) if header is not None else self._sessions.token_of(session) or ""
         if header is None and not token:
-            return self.login_form(request, "" if not session else "Your session has ended.")
-        try:
-            viewer = await self._reviewer.review_token(token, request.remote or "")
-        except (ReviewUnavailable, TooManyAttempts) as error:
-            return review_error_page(error, request)
+            raise PageRefused(self._login_form(request, "" if not session else "Your session has ended."))
+        viewer = await self._reviewer.review_token(token, request.remote or "")
         if viewer is None:
             if header is None:
                 self._sessions.delete(session)
             problem = "The API server does not know this token: it has expired, or is another cluster's."
-            return self.login_form(request, problem)
+            raise PageRefused(self._login_form(request, problem))
         return AuthenticatedViewer(viewer, token, "" if header is not None else session)
 
     async def is_still_valid(self, login: AuthenticatedViewer) -> bool:
@@ -205,23 +205,20 @@ class Authenticator:
             return False
         return await self._reviewer.review_token(login.token) == login.viewer
 
-    def login_form(self, request: web.Request, problem: str = "", after: str = "") -> web.Response:
+    def _login_form(self, request: web.Request, problem: str = "", after: str = "") -> web.Response:
         """401, with the form."""
         challenge = {"WWW-Authenticate": 'Bearer realm="jobset-gate"'}
-        response = html_response(html.login_page(problem, after or _local_path(request.path_qs)), 401, **challenge)
+        response = html_response(html.login_page(problem, after or local_path(request.path_qs)), 401, **challenge)
         response[PROBLEM] = problem or "Send a token of the cluster: Authorization: Bearer TOKEN"
         return response
 
     async def sign_in(self, request: web.Request) -> web.Response:
-        """POST of the form."""
+        """POST of the form. Raises ReviewUnavailable, TooManyAttempts."""
         form = await request.post()
-        token, after = str(form.get("token", "")).strip(), _local_path(str(form.get("next", "/")))
-        try:
-            viewer = await self._reviewer.review_token(token, request.remote or "")
-        except (ReviewUnavailable, TooManyAttempts) as error:
-            return review_error_page(error, request)
+        token, after = str(form.get("token", "")).strip(), local_path(str(form.get("next", "/")))
+        viewer = await self._reviewer.review_token(token, request.remote or "")
         if viewer is None:
-            return self.login_form(request, "The API server does not know this token.", after)
+            return self._login_form(request, "The API server does not know this token.", after)
         return self._redirect(request, after, self._sessions.create(token))
 
     async def sign_out(self, request: web.Request) -> web.Response:
@@ -236,14 +233,6 @@ class Authenticator:
             self.cookie, session, max_age=max_age, path="/", httponly=True, samesite="Strict", secure=self._tls
         )
         return response
-
-
-def review_error_page(error: ReviewUnavailable | TooManyAttempts, request: web.Request) -> web.Response:
-    """503, or 429 after too many attempts."""
-    again, text = _local_path(request.path_qs) if request.method == "GET" else "/", str(error)
-    if isinstance(error, ReviewUnavailable):
-        return problem_response(503, "Cannot tell who you are", f"{text[:1].upper()}{text[1:]}.", again=again)
-    return problem_response(429, "Too many tries", f"{text}.", again=again, retry_after=error.retry_after)
 
 
 def _viewer(user: dict[str, Any]) -> Viewer | None:
@@ -267,7 +256,57 @@ def _bearer(header: str) -> str:
     return header[len(_BEARER) :].strip() if header.lower().startswith(_BEARER) else ""
 
 
-def _local_path(path: str) -> str:
+def local_path(path: str) -> str:
     """The path, or "/" if a browser could take it for another site's address."""
     fine = path.startswith("/") and not path.startswith(("//", "/login", "/logout")) and "\\" not in path
     return path if fine and path.isprintable() and len(path) < 2048 else "/"
+
+
+# --- What a viewer may list -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """In which namespaces the viewer may list what."""
+
+    cluster_wide: frozenset[ListRight]
+    namespaced: frozenset[tuple[ListRight, str]] = frozenset()
+    """Rights that the viewer has in single namespaces."""
+    restricted: tuple[ListRight, ...] = ()
+    """The rights that are not cluster-wide."""
+    limited: bool = False
+    """There were too many namespaces to review each."""
+
+    def shows_row(self, row: StatusRow) -> bool:
+        """Whether the viewer may see this row."""
+        return all(right in self.cluster_wide or (right, row.namespace) in self.namespaced for right in row.needs)
+
+    def has_any(self, rights: Iterable[ListRight]) -> bool:
+        """Whether there is a namespace with one of these rights."""
+        return any(map(self.has_right, rights))
+
+    def has_right(self, right: ListRight) -> bool:
+        """Whether there is a namespace with this right."""
+        return right in self.cluster_wide or any(one == right for one, _ in self.namespaced)
+
+
+async def resolve_visibility(
+    reviewer: AccessReviewer,
+    viewer: Viewer,
+    rights: Iterable[ListRight],
+    namespaces: Collection[str],
+    namespace: str = "",
+) -> Visibility:
+    """What the viewer may see of these namespaces; of `namespace` alone if given. Raises ReviewUnavailable."""
+    candidates = [namespace] if namespace else sorted(namespaces)
+    too_many = len(candidates) > MAX_NAMESPACES
+    everywhere = {right: await reviewer.may_list(viewer, right) for right in rights}
+    restricted = tuple(right for right, may in everywhere.items() if not may)
+    pairs = [] if too_many else [(right, name) for right in restricted for name in candidates]
+    allowed = await asyncio.gather(*(reviewer.may_list(viewer, right, name) for right, name in pairs))
+    return Visibility(
+        cluster_wide=frozenset(everywhere) - frozenset(restricted),
+        namespaced=frozenset(pair for pair, may in zip(pairs, allowed, strict=True) if may),
+        restricted=restricted,
+        limited=too_many and bool(restricted),
+    )

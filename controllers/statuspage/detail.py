@@ -12,12 +12,13 @@ from controllers.statuspage.app import PageContext
 from controllers.statuspage.auth import AuthenticatedViewer
 from controllers.statuspage.html import html_response, problem_response
 from controllers.statuspage.middleware import PICTURE_POLICY
-from controllers.statuspage.rows import FOLDERS, GANGS, PODS, RowKind, StatusRow, gang_path, row_id
+from controllers.statuspage.pods import PodsSection, parse_window
+from controllers.statuspage.rows import FOLDERS, PODS, RowKind, StatusRow, row_id
 from controllers.statuspage.sse import DetailFeed
 from controllers.statuspage.timelines import GangTimeline, TimelineRenderer
-from controllers.statuspage.zoom import PodsSection, parse_window
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.errors import KubeError
+from jobset_gate.podgroups.status import GroupStatus
 
 PODS_SECONDS: Final = 3.0
 """For which a page waits for its pods."""
@@ -30,84 +31,76 @@ class DetailHandlers:
         self._context, self._timelines = context, timelines
 
     def routes(self) -> list[web.RouteDef]:
-        authenticated = self._context.authenticated
+        get, handlers = self._context.get, {"": self._gang, "/events": self._gang_events}
+        handlers["/timeline.svg"] = self._gang_timeline
         return [
-            *(it for source in FOLDERS for it in self._gang_routes(source)),
-            web.get("/groups/{namespace}/{name}", authenticated(self._group)),
-            web.get("/group-events/{namespace}/{id}", authenticated(self._group_events)),
-            web.get("/group-timeline/{namespace}/{id}", authenticated(self._group_timeline)),
+            *(
+                get(f"/{folder}/{{namespace}}/{{name}}{tail}", partial(handler, source))
+                for source, folder in FOLDERS.items()
+                for tail, handler in handlers.items()
+            ),
+            get("/groups/{namespace}/{name}", self._group),
+            get("/group-events/{namespace}/{id}", self._group_events),
+            get("/group-timeline/{namespace}/{id}", self._group_timeline),
         ]
-
-    def _gang_routes(self, source: str) -> list[web.RouteDef]:
-        path = f"/{FOLDERS[source]}/{{namespace}}/{{name}}"
-        handlers = {"": self._gang, "/events": self._gang_events, "/timeline.svg": self._gang_timeline}
-        authenticated = self._context.authenticated
-        return [web.get(path + tail, authenticated(partial(it, source))) for tail, it in handlers.items()]
 
     # --- Gangs -------------------------------------------------------------------------------------------------------
 
     async def _gang(self, source: str, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         key = GangKey(**request.match_info, source=source)
-        found = await self._context.gang(login, key)
-        if isinstance(found, web.StreamResponse):
-            return found
-        row, visibility = found
-        seen = self._context.source.index.peek(key)
-        frame = self._context.page_frame(login, RowKind.GANG, row.path, f"{row.path}/events")
-        if not visibility.has_right(PODS) or seen is None:
+        row, seen, visibility = await self._context.gang(login, key)
+        events, picture = f"{row.path}/events", f"{row.path}/timeline.svg"
+        if visibility.has_right(PODS):
+            section = await self._section(request, self._timelines.of_gang(seen), row.path, picture)
+        else:
             missing = f"Pods and timeline need the right to list pods in namespace {key.namespace}."
-            return html_response(html.detail_page(frame, row, PodsSection(problem=missing)))
-        making = self._timelines.of_gang(key, seen)
-        section = await self._section(request, making, row.path, f"{row.path}/timeline.svg")
-        return html_response(html.detail_page(frame, row, section))
+            section = PodsSection(problem=missing)
+        return self._page(login, row, events, section)
 
     async def _gang_events(self, source: str, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         key = GangKey(**request.match_info, source=source)
         return await self._events(request, login, RowKind.GANG, key.namespace, row_id(key))
 
     async def _gang_timeline(self, source: str, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        kind, key = RowKind.GANG, GangKey(**request.match_info, source=source)
-        needed = (GANGS[source], PODS)
-        visibility = await self._context.visibility(login, kind, key.namespace, *needed)
-        missing = [right for right in needed if not visibility.has_right(right)]
-        if missing:
-            return self._context.forbidden(login, kind, missing, key.namespace)
-        gang = self._context.source.index.peek(key)
-        if gang is None:
-            return self._context.not_found(kind, key.namespace, key.name, needed[0])
-        return await self._svg(request, self._timelines.of_gang(key, gang), gang_path(key))
+        row, seen, _ = await self._context.gang(login, GangKey(**request.match_info, source=source), PODS)
+        return await self._svg(request, self._timelines.of_gang(seen), row.path)
 
     # --- Pod groups --------------------------------------------------------------------------------------------------
 
     async def _group(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        kind, namespace, name = RowKind.GROUP, request.match_info["namespace"], request.match_info["name"]
-        visibility = await self._context.visibility(login, kind, namespace)
-        if not visibility.has_right(kind.required):
-            return self._context.forbidden(login, kind, [kind.required], namespace)
-        named = [row for row in self._context.view.rows_of(kind) if (row.namespace, row.name) == (namespace, name)]
-        found = [row for row in named if _has_format(row, request.query.get("way", ""))]
-        shown = [row for row in found if visibility.shows_row(row)]
-        if found and not shown:
-            missing = [right for right in found[0].needs if not visibility.has_right(right)]
-            return self._context.forbidden(login, kind, missing, namespace)
-        if not shown:
-            return self._context.not_found(kind, namespace, name, kind.required)
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        shown = await self._shown_groups(login, namespace, name, request.query.get("way", ""))
         if len(shown) > 1:
-            links = [(row.path, f"{row.name} ({row.way})") for row in shown]
+            links = [(row.path, f"{row.name} ({row.way})") for row, _ in shown]
             line = "They have different formats; each has an address of its own:"
             return problem_response(300, f"Several groups are called {namespace}/{name}", line, links=links)
-        row = shown[0]
-        frame = self._context.page_frame(login, kind, row.path, f"/group-events/{namespace}/{row.id}")
-        if row.report is None:
-            return self._context.not_found(kind, namespace, name, kind.required)
-        making = self._timelines.of_pod_group(row.report)
-        section = await self._section(request, making, row.path, f"/group-timeline/{namespace}/{row.id}")
-        return html_response(html.detail_page(frame, row, section))
+        ((row, report),) = shown
+        events, picture = f"/group-events/{namespace}/{row.id}", f"/group-timeline/{namespace}/{row.id}"
+        section = await self._section(request, self._timelines.of_pod_group(report), row.path, picture)
+        return self._page(login, row, events, section)
+
+    async def _shown_groups(
+        self, login: AuthenticatedViewer, namespace: str, name: str, way: str
+    ) -> list[tuple[StatusRow, GroupStatus]]:
+        """Those of that name and format that the viewer may see. Raises PageRefused if there is none."""
+        context, kind = self._context, RowKind.GROUP
+        visibility = await context.visibility(login, kind, namespace)
+        if not visibility.has_right(kind.required):
+            context.forbid(login, kind, [kind.required], namespace)
+        named = (row for row in context.view.rows_of(kind) if (row.namespace, row.name) == (namespace, name))
+        reported = [(row, row.report) for row in named if row.report is not None]
+        found = [it for it in reported if not way or way in (it[0].way, *it[1].formats)]
+        if not found:
+            context.report_missing(kind, namespace, name, kind.required)
+        shown = [it for it in found if visibility.shows_row(it[0])]
+        if not shown:
+            missing = [right for right in found[0][0].needs if not visibility.has_right(right)]
+            context.forbid(login, kind, missing, namespace)
+        return shown
 
     async def _group_events(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        return await self._events(
-            request, login, RowKind.GROUP, request.match_info["namespace"], request.match_info["id"]
-        )
+        namespace, id_ = request.match_info["namespace"], request.match_info["id"]
+        return await self._events(request, login, RowKind.GROUP, namespace, id_)
 
     async def _group_timeline(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         """The namespace of the group counts, not the one in the address."""
@@ -120,10 +113,14 @@ class DetailHandlers:
 
     # --- Both --------------------------------------------------------------------------------------------------------
 
+    def _page(self, login: AuthenticatedViewer, row: StatusRow, events: str, section: PodsSection) -> web.Response:
+        frame = self._context.page_frame(login, row.kind, row.path, events)
+        return html_response(html.detail_page(frame, row, section))
+
     async def _events(
-        self, request: web.Request, login: AuthenticatedViewer, kind: RowKind, namespace: str, row_id: str
+        self, request: web.Request, login: AuthenticatedViewer, kind: RowKind, namespace: str, id_: str
     ) -> web.StreamResponse:
-        feed = DetailFeed(self._context.view, row_id, self._context.source.fresh)
+        feed = DetailFeed(self._context.view, id_, self._context.source.fresh)
         return await self._context.stream_events(request, login, feed, kind, namespace)
 
     async def _section(self, request: web.Request, making: Awaitable[GangTimeline], path: str, svg: str) -> PodsSection:
@@ -144,7 +141,3 @@ class DetailHandlers:
             return problem_response(503, "The pods cannot be read", f"{error}", again=back)
         headers = {"Content-Type": "image/svg+xml", "Content-Security-Policy": PICTURE_POLICY}
         return web.Response(body=drawn, headers=headers)
-
-
-def _has_format(row: StatusRow, way: str) -> bool:
-    return not way or row.way == way or (row.report is not None and way in row.report.formats)

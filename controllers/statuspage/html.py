@@ -11,10 +11,10 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from controllers.statuspage.pods import PodsSection
 from controllers.statuspage.query import ORDERS, ListPage
 from controllers.statuspage.rows import RowKind, StatusRow
 from controllers.statuspage.source import Freshness, freshness_sentences
-from controllers.statuspage.zoom import PodsSection
 from jobset_gate import names
 from jobset_gate.explain import text as explain_text
 from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation
@@ -169,6 +169,14 @@ def problem_response(
     response = html_response(text, status, **({"Retry-After": f"{max(1, round(retry_after))}"} if retry_after else {}))
     response[PROBLEM] = ": ".join((heading, " ".join(lines)))
     return response
+
+
+class PageRefused(Exception):
+    """Ends a request with this response."""
+
+    def __init__(self, response: web.Response) -> None:
+        super().__init__(response.reason)
+        self.response = response
 
 
 def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:

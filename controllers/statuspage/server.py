@@ -22,9 +22,9 @@ from controllers.statuspage.api import ApiHandlers
 from controllers.statuspage.app import PageContext, build_app
 from controllers.statuspage.auth import AccessReviewer, Authenticator, SessionStore
 from controllers.statuspage.detail import DetailHandlers
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from controllers.statuspage.source import Freshness, PageSource, disconnected_watches
-from controllers.statuspage.sse import EventStreams, ListCache
+from controllers.statuspage.sse import EventStreams
 from controllers.statuspage.timelines import TimelineRenderer
 from controllers.statuspage.view import StatusView
 from jobset_gate.barrier.model import GangKey
@@ -79,7 +79,6 @@ class StatusPage:
     ) -> None:
         """`client` is the controller's, used only to read and to review."""
         self.options, self._cache = options, source.index
-        source = replace(source, prices=options.prices)
         self.view = StatusView(source, monotonic)
         self.streams = EventStreams(self.view, source.clock, monotonic)
         self.timelines = TimelineRenderer(client, source.index.peek, source.clock, monotonic, options.prices)
@@ -89,7 +88,7 @@ class StatusPage:
         self.sessions = SessionStore(monotonic)
         reviewer = AccessReviewer(client, monotonic, lambda *review: metrics.reviews.labels(*review).inc())
         self.authenticator = Authenticator(reviewer, self.sessions, tls=options.tls)
-        self._context = PageContext(source, self.view, ListCache(self.view), reviewer, self.authenticator, self.streams)
+        self._context = PageContext(source, self.view, reviewer, self.authenticator, self.streams)
         self.listening = asyncio.Event()
         self.url = ""
 
@@ -115,7 +114,6 @@ class StatusPage:
         routes = [*details.routes(), *ApiHandlers(self._context).routes()]
         app = build_app(options, self._context, routes, self._on_response, connections)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE, shutdown_timeout=SHUTDOWN_TIMEOUT)
-        self.streams.start()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(connections.stop)
             context = certificate.context if certificate else None
@@ -130,11 +128,10 @@ class StatusPage:
                 _log.info("status page listens", url=self.url)
 
     async def _close(self, connections: ConnectionLimiter) -> None:
-        """Stops listening, ends streams and cancels timelines."""
+        """Stops listening and cancels timelines."""
         self.listening.clear()
         self.url = ""
         await connections.close()
-        self.streams.stop()
         with suppress(Exception):
             await self.timelines.stop()
 
@@ -159,7 +156,7 @@ def make_status_page(
         holder = elector.holder if elector is not None and elector.is_held_by_other else ""
         return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=leads(), holder=holder)
 
-    source = PageSource(index=index, clock=clock, fresh=freshness)
+    source = PageSource(index=index, clock=clock, fresh=freshness, prices=options.prices)
     if groups is not None:
         source = replace(source, groups=groups.cache, why=groups.pending.why_pending)
     return StatusPage(options, source, client, registry)

@@ -1,10 +1,11 @@
 """What the page reads of its controller: the caches of gangs and pod groups, and how fresh they are."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from controllers.barrier.cache import GangCache
+from controllers.podgroups.cache import PodGroupCache
 from jobset_gate.barrier.model import Value
 from jobset_gate.explain.model import ControllerStatus
 from jobset_gate.explain.text import format_time
@@ -14,7 +15,6 @@ from jobset_gate.podgroups.candidate import Hold
 from jobset_gate.podgroups.model import PodGroupKey as GroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
-from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.timeline.summary import Prices
 
@@ -22,16 +22,6 @@ DISCONNECTED_SECONDS: Final = 5.0
 """Seconds without a watch after which the cache counts as old: watches end and begin again every minute."""
 
 Why = Callable[[GroupKey], Hold | GroupReason | None]
-
-
-class PodGroupReader(Protocol):
-    """What the page needs of the cache of pod groups."""
-
-    def keys(self) -> Iterator[GroupKey]:
-        """All pod groups."""
-
-    def snapshot(self, key: GroupKey) -> GroupSnapshot | None:
-        """All that is known of one pod group."""
 
 
 class Freshness(Value, frozen=True):
@@ -70,7 +60,7 @@ class PageSource:
     clock: Callable[[], float]
     """Seconds since the epoch."""
     fresh: Callable[[], Freshness]
-    groups: PodGroupReader | None = None
+    groups: PodGroupCache | None = None
     why: Why = lambda _: None
     """Why a pod group is pending, by the scheduler of this replica."""
     prices: Prices = field(default_factory=dict)
@@ -79,9 +69,6 @@ class PageSource:
         """A pod group and why it is pending: by the scheduler here, else as the leader has written it."""
         seen = self.groups.snapshot(key) if self.groups is not None else None
         return None if seen is None else (seen, self.why(key) or podgroup_status.published_reason(seen))
-
-    def report(self, seen: GroupSnapshot, why: Hold | GroupReason | None) -> GroupStatus:
-        return group_status(seen, self.clock(), why)
 
 
 def disconnected_watches(informers: Iterable[Informer[Any, Any]]) -> tuple[tuple[str, ...], float]:

@@ -14,8 +14,8 @@ import msgspec
 from aiohttp import web
 
 from controllers.statuspage import html
-from controllers.statuspage.authz import Visibility
-from controllers.statuspage.query import ListPage, ListQuery, select_page
+from controllers.statuspage.auth import Visibility
+from controllers.statuspage.query import ListPage, ListQuery
 from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import Freshness
 from controllers.statuspage.view import StatusView
@@ -29,8 +29,6 @@ RECHECK: Final = 15.0
 WRITE_TIMEOUT: Final = 10.0
 """Seconds that a reader may take for one update."""
 MAX_STREAMS, MAX_STREAMS_PER_VIEWER = 200, 20
-MAX_PAGES: Final = 256
-"""Cached lists: while nothing changes, each search would otherwise be cached for ever."""
 RETRY: Final = b"retry: 3000\n\n"
 
 AccessCheck = Callable[[], Awaitable[Visibility | None]]
@@ -68,23 +66,19 @@ class EventStreams:
         return self._open.total()
 
     async def run(self) -> None:
-        """Until cancelled: keeps the view up to date while a stream is open."""
-        while True:
-            await self._watched.wait()
-            version = self._view.version
-            await self._view.refresh()
-            if version != self._view.version:
-                self._wake_all()
-            await asyncio.sleep(self.refresh_seconds)
-
-    def start(self) -> None:
-        """Accepts streams, also after stop()."""
+        """Until cancelled: keeps the view up to date while a stream is open. Then all streams end."""
         self._stopping = False
-
-    def stop(self) -> None:
-        """Ends all streams."""
-        self._stopping = True
-        self._wake_all()
+        try:
+            while True:
+                await self._watched.wait()
+                version = self._view.version
+                await self._view.refresh()
+                if version != self._view.version:
+                    self._wake_all()
+                await asyncio.sleep(self.refresh_seconds)
+        finally:
+            self._stopping = True
+            self._wake_all()
 
     async def serve(
         self, request: web.Request, response: web.StreamResponse, viewer: str, feed: PageFeed, check: AccessCheck
@@ -140,28 +134,6 @@ class EventStreams:
         self._changed = asyncio.Event()
 
 
-class ListCache:
-    """Lists, made once for all viewers who see the same while nothing changes."""
-
-    def __init__(self, view: StatusView) -> None:
-        self._view = view
-        self._version = -1
-        self._pages: dict[tuple[ListQuery, Visibility], ListPage] = {}
-
-    def __len__(self) -> int:
-        return len(self._pages)
-
-    def page_of(self, query: ListQuery, visibility: Visibility) -> ListPage:
-        if self._version != self._view.version or len(self._pages) >= MAX_PAGES:
-            self._pages.clear()
-            self._version = self._view.version
-        found = self._pages.get((query, visibility))
-        if found is None:
-            visible = filter(visibility.shows_row, self._view.rows_of(query.kind))
-            found = self._pages[query, visibility] = select_page(query, visible)
-        return found
-
-
 class _FreshnessFeed:
     """The fragment about the caches' freshness, when it has changed."""
 
@@ -179,9 +151,9 @@ class _FreshnessFeed:
 
 class ListFeed:
     def __init__(
-        self, cache: ListCache, query: ListQuery, freshness: Callable[[], Freshness], *, groups_kept: bool
+        self, view: StatusView, query: ListQuery, freshness: Callable[[], Freshness], *, groups_kept: bool
     ) -> None:
-        self._cache, self._query, self._groups_kept = cache, query, groups_kept
+        self._view, self._query, self._groups_kept = view, query, groups_kept
         self._freshness = _FreshnessFeed(freshness)
         self._page: ListPage | None = None
         self._order: list[str] = []
@@ -191,7 +163,7 @@ class ListFeed:
     def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
         """What has changed since the last call; {} if nothing has."""
         parts, update = self._freshness.changed(now)[0], PageUpdate()
-        page = self._cache.page_of(self._query, visibility)
+        page = self._view.page_of(self._query, visibility)
         if page is not self._page:
             self._page = page
             fragments = html.list_fragments(page, now, groups_kept=self._groups_kept)

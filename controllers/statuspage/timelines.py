@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,18 +33,17 @@ from jobset_gate.timeline.svg import Drawing, Window, drawing_svg, make_drawing
 
 PAGE: Final = 500
 TTL: Final = 5.0
-"""Seconds for which a timeline is cached; one that took long to render is cached for TTL_FACTOR times as long."""
+"""Seconds for which a timeline is cached; one that took long to make is cached for TTL_FACTOR times as long."""
 TTL_FACTOR: Final = 10
 MAX_CACHED: Final = 32
-MAX_SVGS: Final = 32
 MAX_CONCURRENT: Final = 2
-MAX_RENDERING: Final = 32
+MAX_TASKS: Final = 32
 """More gangs that time out than that wait for their next event, so that viewers need not wait."""
 MAX_TIMEOUT_BYTES: Final = 16 * 1024 * 1024
 """Of all timelines of timeouts, some thousand of usual size."""
 AT_TIMEOUT: Final = "seen when the gang was ended; pods that went afterwards are shown as they were then"
 
-Build = Callable[[list[PodTimeline], float], Timeline]
+Build = Callable[[Iterable[PodTimeline], float], Timeline]
 """The timeline of these pods at a Unix time."""
 Pending = Mapping[str, PendingCause]
 """What pods wait for, by their names."""
@@ -53,7 +52,6 @@ Pending = Mapping[str, PendingCause]
 class GangTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """What the page shows of the pods of a gang; bounded, however many there are."""
 
-    name: str
     drawing: Drawing
     pods: PodList
 
@@ -72,83 +70,72 @@ class TimelineRenderer:
         self._client, self._snapshot, self._prices = client.without_retries(), snapshot, prices
         self._clock, self._monotonic = clock, monotonic
         self._cache: TTLCache[str, GangTimeline] = TTLCache(MAX_CACHED, monotonic)
-        self._svgs: TTLCache[tuple[str, float, Window | None], bytes] = TTLCache(MAX_SVGS, monotonic)
-        self._rendering: dict[str, asyncio.Task[Any]] = {}
+        self.tasks: dict[str, asyncio.Task[Any]] = {}
+        """Timelines that are being made, or wait for that."""
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._timeouts: BoundedCache[tuple[GangKey, Generation], bytes] = BoundedCache(MAX_TIMEOUT_BYTES)
 
     def on_gang_change(self, key: GangKey, jobset: WorkloadSeen | None, verdict: Verdict | None) -> None:
-        """Renders the timeline of a gang that times out while its pods exist: within seconds they go."""
+        """Makes the timeline of a gang that times out while its pods exist: within seconds they go."""
         if jobset is None or jobset.finished or jobset.deleting:
             return
         generation = timed_out_generation(jobset, verdict)
         if generation is None or (key, generation) in self._timeouts:
             return
         name = f"timeout of {key.source} {key}"
-        if name not in self._rendering and len(self._rendering) < MAX_RENDERING:
+        if name not in self.tasks and len(self.tasks) < MAX_TASKS:
             self._start(name, self._make_timeout(key, generation))
 
-    async def of_gang(self, key: GangKey, seen: GangSnapshot) -> GangTimeline:
+    async def of_gang(self, seen: GangSnapshot) -> GangTimeline:
         """Of a gang; after a timeout as it was then. Raises KubeError if its pods cannot be listed."""
-        generation = timed_out_generation(seen.workload, seen.stored_verdict)
-        if generation is not None and (cached := self._timeouts.get((key, generation))) is not None:
-            return msgspec.msgpack.decode(cached, type=GangTimeline)
-        return await self._timeline(f"{key.source} {key}", _scope(key), _builder(seen), _pending(seen))
+        key, generation = seen.workload.key, timed_out_generation(seen.workload, seen.stored_verdict)
+        if generation is not None and (kept := self._timeouts.get((key, generation))) is not None:
+            return msgspec.msgpack.decode(kept, type=GangTimeline)
+        return await self._cached(f"{key.source} {key}", lambda: self._of_gang(seen))
 
     async def of_pod_group(self, report: GroupStatus) -> GangTimeline:
         """Of a pod group. Raises KubeError if its pods cannot be listed."""
         scope = ListScope(PODS, report.key.namespace, f"{names.POD_GROUP_LABEL}={report.label}")
-        return await self._timeline(
-            f"group {report.label}", scope, lambda pods, now: podgroup.pod_group_timeline(report, pods, now), {}
-        )
+
+        def build(pods: Iterable[PodTimeline], now: float) -> Timeline:
+            return podgroup.pod_group_timeline(report, pods, now)
+
+        return await self._cached(f"group {report.label}", lambda: self._make(scope, build, {}))
 
     async def svg(self, timeline: GangTimeline, window: Window | None) -> bytes:
         """The picture, or a window of it."""
-        key = timeline.name, timeline.drawing.now, window
-        cached = self._svgs.get(key)
-        if cached is not None:
-            return cached[0]
         async with self._slots:
-            drawn = await asyncio.to_thread(drawing_svg, timeline.drawing, window)
-        self._svgs.put(key, drawn.encode(), TTL)
-        return drawn.encode()
-
-    @property
-    def rendering(self) -> int:
-        """Timelines that are being rendered, or wait for that."""
-        return len(self._rendering)
+            return (await asyncio.to_thread(drawing_svg, timeline.drawing, window)).encode()
 
     async def stop(self) -> None:
-        """Cancels what is being rendered."""
-        tasks = list(self._rendering.values())
+        """Cancels what is being made."""
+        tasks = list(self.tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _timeline(self, name: str, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
-        cached = self._cache.get(name)
-        if cached is not None:
+    async def _cached(self, name: str, make: Callable[[], Coroutine[Any, Any, GangTimeline]]) -> GangTimeline:
+        if (cached := self._cache.get(name)) is not None:
             return cached[0]
-        task = self._rendering.get(name) or self._start(name, self._make_cached(name, scope, build, pending))
+        task = self.tasks.get(name) or self._start(name, self._make_cached(name, make))
         made: GangTimeline = await asyncio.shield(task)
         return made
 
     def _start(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = self._rendering[name] = asyncio.create_task(work, name=name)
+        task = self.tasks[name] = asyncio.create_task(work, name=name)
         task.add_done_callback(lambda it: self._done(name, it))
         return task
 
     def _done(self, name: str, task: asyncio.Task[Any]) -> None:
-        self._rendering.pop(name, None)
+        self.tasks.pop(name, None)
         if not task.cancelled():
             task.exception()  # the viewer may have gone: then the exception is dropped
 
-    async def _make_cached(self, name: str, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
+    async def _make_cached(self, name: str, make: Callable[[], Coroutine[Any, Any, GangTimeline]]) -> GangTimeline:
         async with self._slots:
             begin = self._monotonic()
-            made = await self._make(name, scope, build, pending)
-            took = self._monotonic() - begin
-        self._cache.put(name, made, max(TTL, took * TTL_FACTOR))
+            made = await make()
+            self._cache.put(name, made, max(TTL, (self._monotonic() - begin) * TTL_FACTOR))
         return made
 
     async def _make_timeout(self, key: GangKey, generation: Generation) -> None:
@@ -157,22 +144,28 @@ class TimelineRenderer:
             seen = self._snapshot(key)
             if seen is None or timed_out_generation(seen.workload, seen.stored_verdict) != generation or not seen.pods:
                 return
-            made = await self._make(
-                f"timeout of {key.source} {key}", _scope(key), _builder(seen, AT_TIMEOUT), _pending(seen)
-            )
-        encoded = msgspec.msgpack.encode(made)
+            encoded = msgspec.msgpack.encode(await self._of_gang(seen, AT_TIMEOUT))
         self._timeouts.put((key, generation), encoded, len(encoded))
 
-    async def _make(self, name: str, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
+    async def _of_gang(self, seen: GangSnapshot, *notes: str) -> GangTimeline:
+        workload, key = seen.workload, seen.workload.key
+        scope = ListScope(PODS, key.namespace, SOURCES[key.source].pods_selector(key.name))
+
+        def build(pods: Iterable[PodTimeline], now: float) -> Timeline:
+            return gang.gang_timeline(workload, seen.config_map, decode.pods_of_gang(seen, pods), now, notes)
+
+        return await self._make(scope, build, {pod.name: pod.pending for pod in seen.pods if pod.pending is not None})
+
+    async def _make(self, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
         """In a thread: thousands of pods take a while, and the event loop is the controller's."""
         pods = list_objects(self._client, scope, decode.TimedPod, PAGE, on_unreadable=lambda _: None)
         timed = [decode.decode_pod(pod) async for pod in pods]
-        return await asyncio.to_thread(self._reduced, name, build, timed, pending)
+        return await asyncio.to_thread(self._reduce, build, timed, pending)
 
-    def _reduced(self, name: str, build: Build, pods: list[PodTimeline], pending: Pending) -> GangTimeline:
+    def _reduce(self, build: Build, pods: Iterable[PodTimeline], pending: Pending) -> GangTimeline:
         made = build(pods, self._clock())
         drawing = make_drawing(made, idle_devices(made, self._prices))
-        return GangTimeline(name=name, drawing=drawing, pods=pod_list((*made.pods, *made.replacements), pending))
+        return GangTimeline(drawing=drawing, pods=pod_list((*made.pods, *made.replacements), pending))
 
 
 def timed_out_generation(jobset: WorkloadSeen, verdict: Verdict | None) -> Generation | None:
@@ -184,18 +177,3 @@ def timed_out_generation(jobset: WorkloadSeen, verdict: Verdict | None) -> Gener
         return None
     present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
     return verdict.generation if verdict.generation.covers(present) else None
-
-
-def _scope(key: GangKey) -> ListScope:
-    return ListScope(PODS, key.namespace, SOURCES[key.source].pods_selector(key.name))
-
-
-def _builder(seen: GangSnapshot, *notes: str) -> Build:
-    def build(pods: list[PodTimeline], now: float) -> Timeline:
-        return gang.gang_timeline(seen.workload, seen.config_map, decode.pods_of_gang(seen, pods), now, notes)
-
-    return build
-
-
-def _pending(seen: GangSnapshot) -> Pending:
-    return {pod.name: pod.pending for pod in seen.pods if pod.pending is not None}

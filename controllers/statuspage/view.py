@@ -13,6 +13,8 @@ import structlog
 from msgspec.structs import replace
 
 from controllers.statuspage import rows
+from controllers.statuspage.auth import Visibility
+from controllers.statuspage.query import ListPage, ListQuery, select_page
 from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import PageSource
 from jobset_gate.barrier.model import GangKey, GangSnapshot
@@ -20,6 +22,7 @@ from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.podgroups.model import PodGroupKey as GroupKey
+from jobset_gate.podgroups.status import group_status
 
 UNKNOWN: Final = "Unknown"
 """The state of a gang whose explanation fails."""
@@ -33,6 +36,8 @@ REST_FACTOR: Final = 20
 """A gang that took a second to explain is not explained again for so many seconds; the same for all groups."""
 THREAD_PODS: Final = 500
 """A gang with more pods is explained in a thread."""
+MAX_PAGES: Final = 256
+"""Lists that are kept: while nothing changes, each search would otherwise be kept for ever."""
 MAX_DIRTY: Final = 50_000
 """After more changes between two refreshes everything is explained again."""
 
@@ -44,12 +49,14 @@ class StatusView:
         self._source, self._monotonic = source, monotonic
         self.rows: dict[str, StatusRow] = {}
         self.version = 0
-        self._ids: dict[GangKey, str] = {}
+        self.pages: dict[tuple[ListQuery, Visibility], ListPage] = {}
+        """Lists, made once for all viewers who see the same while nothing changes."""
+        self._gangs: dict[GangKey, float] = {}
+        """Every gang with a row, and until when it rests."""
         self._groups: dict[GroupKey, tuple[str, tuple[Any, ...]]] = {}
         """The row id of each group, and what the row was made from."""
         self._dirty: set[GangKey] = set()
-        self._not_before: dict[GangKey, float] = {}
-        self._groups_not_before = 0.0
+        self._groups_rest_until = 0.0
         self._complete = False
         self._lock = asyncio.Lock()
         self._slice_began = 0.0
@@ -64,12 +71,22 @@ class StatusView:
     def rows_of(self, kind: rows.RowKind) -> Iterable[StatusRow]:
         return (row for row in self.rows.values() if row.kind is kind)
 
+    def page_of(self, query: ListQuery, visibility: Visibility) -> ListPage:
+        """The page of a list as a viewer sees it; the same object while nothing changes."""
+        found = self.pages.get((query, visibility))
+        if found is None:
+            if len(self.pages) >= MAX_PAGES:
+                self.pages.clear()
+            visible = filter(visibility.shows_row, self.rows_of(query.kind))
+            found = self.pages[query, visibility] = select_page(query, visible)
+        return found
+
     async def refresh(self) -> None:
         """Brings all rows up to date, but for gangs that took long and were explained lately."""
         async with self._lock:
             if not self._complete:
                 self._complete = True
-                self._dirty = {*self._source.index.keys(), *self._ids}
+                self._dirty = {*self._source.index.keys(), *self._gangs}
             self._slice_began = self._monotonic()
             await self._refresh_gangs()
             await self._refresh_groups()
@@ -78,23 +95,22 @@ class StatusView:
 
     async def _refresh_gangs(self) -> None:
         now = self._source.clock()
-        self._dirty.update(key for key, id_ in self._ids.items() if self._expired(id_, now))
+        self._dirty.update(key for key in self._gangs if self._expired(self.rows[rows.row_id(key)], now))
         for key in list(self._dirty):
-            if self._not_before.get(key, 0.0) <= self._monotonic():
+            if self._gangs.get(key, 0.0) <= self._monotonic():
                 self._dirty.discard(key)
                 await self._refresh_gang(key)
                 await self._yield()
 
-    def _expired(self, id_: str, now: float) -> bool:
-        row = self.rows[id_]
+    def _expired(self, row: StatusRow, now: float) -> bool:
         return row.until is not None and row.until <= now and row.state == GangState.WAITING
 
     async def _refresh_gang(self, key: GangKey) -> None:
         begin = self._monotonic()
         seen = self._source.index.peek(key)
         if seen is None:
-            self._drop(self._ids.pop(key, ""))
-            self._not_before.pop(key, None)
+            if self._gangs.pop(key, None) is not None:
+                self._drop(rows.row_id(key))
             return
         now = self._source.clock()
         # A snapshot is immutable, so it can be explained in a thread.
@@ -115,12 +131,8 @@ class StatusView:
                 message=_UNEXPLAINED,
             )
             row = rows.gang_row(explanation, seen, {})
-        self._ids[key] = row.id
         self._put(row)
-        if (not_before := self._rest_until(begin)) > begin:
-            self._not_before[key] = not_before
-        else:
-            self._not_before.pop(key, None)
+        self._gangs[key] = self._rest_until(begin)
 
     def _gang_row(self, seen: GangSnapshot, now: float) -> StatusRow:
         return rows.gang_row(explain_gang(seen, now), seen, self._source.prices)
@@ -129,7 +141,7 @@ class StatusView:
 
     async def _refresh_groups(self) -> None:
         groups, begin = self._source.groups, self._monotonic()
-        if groups is None or begin < self._groups_not_before:
+        if groups is None or begin < self._groups_rest_until:
             return
         now, there = self._source.clock(), list(groups.keys())
         for key in self._groups.keys() - set(there):
@@ -137,7 +149,7 @@ class StatusView:
         for key in there:
             self._refresh_group(key, now)
             await self._yield()
-        self._groups_not_before = self._rest_until(begin)
+        self._groups_rest_until = self._rest_until(begin)
 
     def _refresh_group(self, key: GroupKey, now: float) -> None:
         found = self._source.group(key)
@@ -149,10 +161,10 @@ class StatusView:
         id_, before = self._groups.get(key, ("", ()))
         row = self.rows.get(id_)
         late = row is not None and row.until is not None and row.until <= now
-        if not late and _alike(before, sources):
+        if not late and before == sources:
             return
         try:
-            report = self._source.report(seen, why)
+            report = group_status(seen, now, why)
             explanation = explain_pod_group(report, now)
         except Exception:  # noqa: BLE001 - as above; explained again after its next change
             _log.exception("a group cannot be explained", namespace=key.namespace, group=key.name)
@@ -169,13 +181,17 @@ class StatusView:
         if before is not None and replace(row, revision=before.revision, report=before.report) == before:
             row = replace(row, revision=before.revision)
         else:
-            self.version += 1
+            self._count_change()
             row = replace(row, revision=self.version)
         self.rows[row.id] = row
 
     def _drop(self, id_: str) -> None:
         if self.rows.pop(id_, None) is not None:
-            self.version += 1
+            self._count_change()
+
+    def _count_change(self) -> None:
+        self.version += 1
+        self.pages.clear()
 
     def _rest_until(self, begin: float) -> float:
         """When something that was explained since `begin` may be explained again; 0 if that took not long."""
@@ -187,9 +203,3 @@ class StatusView:
         if self._monotonic() - self._slice_began >= SLICE:
             await asyncio.sleep(0)
             self._slice_began = self._monotonic()
-
-
-def _alike(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
-    return len(before) == len(after) and all(
-        one is other or one == other for one, other in zip(before, after, strict=True)
-    )

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from tests.fakes.served_page import serve_page
 from tests.page.browser import chromium_running, visiting
 from tests.page.showcase import NOW, PRICES, showcase

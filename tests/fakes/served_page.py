@@ -14,7 +14,8 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
-from controllers.statuspage.options import PageOptions
+from controllers.podgroups.cache import PodGroupCache
+from controllers.statuspage.middleware import PageOptions
 from controllers.statuspage.server import StatusPage
 from controllers.statuspage.source import Freshness, PageSource
 from jobset_gate import names
@@ -22,16 +23,18 @@ from jobset_gate.barrier.model import ConfigMapSeen, GangKey, JobSeen, PodSeen, 
 from jobset_gate.podgroups.model import PodGroupKey as GroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.settings import Groups
 from tests.fakes import gangs
 from tests.fakes.review_api import FakeReviewApi
 
 TIMEOUT = 60.0
 
 
-class FakePodGroups:
+class FakePodGroups(PodGroupCache):
     """The cache of pod groups, as far as the page reads it."""
 
     def __init__(self) -> None:
+        super().__init__(Groups())
         self.seen: dict[GroupKey, GroupSnapshot] = {}
 
     def keys(self) -> Any:
@@ -144,8 +147,15 @@ async def serve_page(
 
     index = GangCache(lambda _: None, lambda _, __: None, (), changed)
     stage.index = index
-    source = PageSource(index=index, clock=now, fresh=lambda: stage.fresh, groups=groups if with_groups else None)
-    page = StatusPage(options or PageOptions(0), source, cluster.client(), stage.registry, monotonic=stage.monotonic)
+    options = options or PageOptions(0)
+    source = PageSource(
+        index=index,
+        clock=now,
+        fresh=lambda: stage.fresh,
+        groups=groups if with_groups else None,
+        prices=options.prices,
+    )
+    page = StatusPage(options, source, cluster.client(), stage.registry, monotonic=stage.monotonic)
     stage.page = page
     touched.append(page.mark_dirty)
     task = asyncio.create_task(page.run(), name="page")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.async_api import Browser, expect
 
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from jobset_gate.barrier.model import VerdictKind
 from tests.fakes import gangs
 from tests.fakes.served_page import ServedPage, serve_page

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from controllers.statuspage import api, auth, html
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from docs.make.api_schemas import API_SCHEMAS
 from jobset_gate import names
 from jobset_gate.barrier.model import PendingReason, VerdictKind

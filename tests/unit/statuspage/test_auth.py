@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from controllers.statuspage import auth
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from jobset_gate.kube.errors import Forbidden, Unreachable
 from tests.fakes import gangs
 from tests.fakes.served_page import ServedPage, http_session, serve_page

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from controllers.statuspage import authz
+from controllers.statuspage import auth
 from jobset_gate import names
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
@@ -132,7 +132,7 @@ async def test_access_reviews_have_all_that_the_token_review_returned(stage: Ser
 
 async def test_in_a_large_cluster_a_restricted_viewer_names_a_namespace(stage: ServedPage) -> None:
     """Each namespace is one SubjectAccessReview."""
-    for number in range(authz.MAX_NAMESPACES):
+    for number in range(auth.MAX_NAMESPACES):
         stage.put(gangs.jobset(namespace=f"n-{number}", uid=f"u-{number}"), gangs.pod(0))
     member = stage.api.member("team")
     status, page = await read(stage, "/", member)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controllers.statuspage import detail
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from controllers.statuspage.pods import MAX_PODS
 from controllers.statuspage.source import Freshness
 from jobset_gate import names

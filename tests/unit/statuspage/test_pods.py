@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.statuspage.pods import MAX_PODS, pod_list
-from controllers.statuspage.zoom import PodsSection, parse_window
+from controllers.statuspage.pods import MAX_PODS, PodsSection, parse_window, pod_list
 from jobset_gate.barrier.model import PendingCause, PendingReason
 from jobset_gate.timeline.model import PLACEMENT_STEPS
 from jobset_gate.timeline.svg import make_drawing

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from controllers.statuspage import server
-from controllers.statuspage.options import PageOptions
+from controllers.statuspage.middleware import PageOptions
 from jobset_gate.runtime.connections import ConnectionLimits
 from tests.fakes import gangs
 from tests.fakes.served_page import TIMEOUT, http_session, serve_page

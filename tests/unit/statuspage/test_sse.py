@@ -11,10 +11,11 @@ import aiohttp
 import pytest
 
 from controllers.statuspage import rows, sse
-from controllers.statuspage.authz import Visibility
+from controllers.statuspage.auth import Visibility
 from controllers.statuspage.query import ListQuery
 from controllers.statuspage.source import Freshness
-from controllers.statuspage.sse import MAX_PAGES, ListCache, ListFeed
+from controllers.statuspage.sse import ListFeed
+from controllers.statuspage.view import MAX_PAGES
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.errors import Unreachable
 from tests.fakes import gangs
@@ -221,7 +222,7 @@ async def test_a_viewer_who_does_not_read_is_disconnected(stage: ServedPage) -> 
     async def check() -> Visibility | None:
         return Visibility(frozenset())
 
-    feed = ListFeed(ListCache(stage.page.view), ListQuery(rows.RowKind.GANG), lambda: stage.fresh, groups_kept=True)
+    feed = ListFeed(stage.page.view, ListQuery(rows.RowKind.GANG), lambda: stage.fresh, groups_kept=True)
     async with asyncio.timeout(TIMEOUT):
         await stage.page.streams.serve(stuck, stuck, "admin", feed, check)
     assert stuck.aborted
@@ -229,10 +230,10 @@ async def test_a_viewer_who_does_not_read_is_disconnected(stage: ServedPage) -> 
 
 
 async def test_a_viewer_who_looks_for_one_word_after_the_other_fills_no_memory(stage: ServedPage) -> None:
-    views = ListCache(stage.page.view)
+    view = stage.page.view
     for number in range(2 * MAX_PAGES):
-        views.page_of(ListQuery(rows.RowKind.GANG, text=f"word-{number}"), Visibility(frozenset()))
-    assert 0 < len(views) <= MAX_PAGES
+        view.page_of(ListQuery(rows.RowKind.GANG, text=f"word-{number}"), Visibility(frozenset()))
+    assert 0 < len(view.pages) <= MAX_PAGES
 
 
 async def test_nobody_looks_at_gangs_while_nobody_looks_at_the_page(stage: ServedPage) -> None:

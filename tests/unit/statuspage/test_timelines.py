@@ -40,8 +40,8 @@ async def test_many_timeouts_do_not_keep_viewers_waiting() -> None:
     renderer = TimelineRenderer(api.client(), lambda _: seen, lambda: gangs.T0)
     for number in range(1000):
         renderer.on_gang_change(GangKey("default", f"train-{number}"), late(), None)
-    assert renderer.rendering == timelines.MAX_RENDERING
+    assert len(renderer.tasks) == timelines.MAX_TASKS
     async with asyncio.timeout(TIMEOUT):
-        await renderer.of_gang(GangKey("default", "other"), gangs.gang(gangs.pod(0)))
-    assert renderer.rendering <= timelines.MAX_CONCURRENT
+        await renderer.of_gang(gangs.gang(gangs.pod(0), workload=gangs.jobset(name="other")))
+    assert len(renderer.tasks) <= timelines.MAX_CONCURRENT
     await renderer.stop()
