@@ -26,7 +26,7 @@ from jobset_gate.objects.caches import BoundedCache, TTLCache
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.sources.table import SOURCES
-from jobset_gate.timeline import decode, gang, podgroup
+from jobset_gate.timeline import decode, gang
 from jobset_gate.timeline.model import PodTimeline, Timeline
 from jobset_gate.timeline.summary import Prices, idle_devices
 from jobset_gate.timeline.svg import Drawing, Window, drawing_svg, make_drawing
@@ -98,7 +98,7 @@ class TimelineRenderer:
         scope = ListScope(PODS, report.key.namespace, f"{names.POD_GROUP_LABEL}={report.label}")
 
         def build(pods: Iterable[PodTimeline], now: float) -> Timeline:
-            return podgroup.pod_group_timeline(report, pods, now)
+            return gang.pod_group_timeline(report, pods, now)
 
         return await self._cached(f"group {report.label}", lambda: self._make(scope, build, {}))
 

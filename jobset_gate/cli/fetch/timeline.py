@@ -20,8 +20,8 @@ from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.timeline import decode, podgroup
-from jobset_gate.timeline.gang import gang_timeline
+from jobset_gate.timeline import decode
+from jobset_gate.timeline.gang import gang_timeline, pod_group_timeline
 from jobset_gate.timeline.model import Timeline
 
 MAX_EVENTS: Final = 50_000
@@ -73,7 +73,7 @@ async def fetch_pod_group_timelines(resolver: Resolver, name: str) -> list[Timel
 async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeline:
     labels, permissions = f"{names.POD_GROUP_LABEL}={status.label}", resolver.permissions
     pods = await _timed_pods(resolver.client, status.key.namespace, labels, permissions)
-    return podgroup.pod_group_timeline(status, map(decode.decode_pod, pods), time.time(), permissions.missing)
+    return pod_group_timeline(status, map(decode.decode_pod, pods), time.time(), permissions.missing)
 
 
 async def _timed_pods(client: Client, namespace: str, labels: str, permissions: Permissions) -> list[decode.TimedPod]:

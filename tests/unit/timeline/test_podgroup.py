@@ -10,8 +10,8 @@ import pytest
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.status import group_status
+from jobset_gate.timeline.gang import pod_group_timeline
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
-from jobset_gate.timeline.podgroup import pod_group_timeline
 from jobset_gate.timeline.summary import idle_devices
 from jobset_gate.timeline.svg import timeline_svg
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group, record

@@ -8,14 +8,13 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
-from jobset_gate.timeline import svg_elements as style
 from jobset_gate.timeline.model import Timeline
 from jobset_gate.timeline.summary import idle_devices
-from jobset_gate.timeline.svg import LEFT, MOST_THIN, RIGHT, WIDTH, drawing_svg, make_drawing, timeline_svg
+from jobset_gate.timeline.svg import CSS_CLASS, LEFT, MOST_THIN, RIGHT, WIDTH, drawing_svg, make_drawing, timeline_svg
 from tests.fakes.timelines import GPUS, T0, held, pod, through, timeline, timelines
 
 SVG = "{http://www.w3.org/2000/svg}"
-ORDER = list(style.CSS_CLASS.values())
+ORDER = list(CSS_CLASS.values())
 
 
 def drawn(it: Timeline) -> ET.Element:
