@@ -188,7 +188,8 @@ def pod_group_timeline(
     record = report.record if report.record is not None and report.record.stage is not AdmissionState.CLOSED else None
     members = {it.uid: it for it in report.snapshot.members}
     known = [(members[pod.uid], pod) for pod in pods if pod.uid in members]
-    ours = [(it, pod) for it, pod in known if it.gated or it.ungated or record is None or _is_of(it, record)]
+    present = None if record is None else record.generation
+    ours = [(it, pod) for it, pod in known if it.gated or it.ungated or present in (None, it.generation)]
     ways = sorted((_way(it, pod, now) for it, pod in ours), key=lambda it: (it.replicated_job, it.name))
     first = tuple(it for it in ways if record is None or it.times.get(Step.CREATED, 0.0) <= _newest(record))
     first = first or tuple(ways)  # all were created again: there is nothing else to show
@@ -209,10 +210,6 @@ def pod_group_timeline(
     return msgspec.structs.replace(made, notes=(*_group_notes(made, report, left_out=len(known) - len(ours)), *notes))
 
 
-def _is_of(member: MemberPod, record: AdmissionRecord) -> bool:
-    return member.generation == record.generation
-
-
 def _newest(record: AdmissionRecord) -> float:
     """Pods made later were not among those that it was opened for."""
     return record.newest or record.at
@@ -220,20 +217,19 @@ def _newest(record: AdmissionRecord) -> float:
 
 def _way(member: MemberPod, pod: PodTimeline, now: float) -> PodTimeline:
     """A member's way: its status tells when it was bound and ran, our annotation when its gate was removed."""
-    opened = generation.ungated_at(member, now)
     times = {step: at for step, at in pod.times.items() if step in PLACEMENT_STEPS.steps}
-    if opened and not member.gated:
+    gone = pod.gone & {*PLACEMENT_STEPS.steps}
+    if not member.gated and member.generation:
+        gone |= {Step.OPENED}
+    if not member.gated and (opened := generation.ungated_at(member, now)):
         times[Step.OPENED] = opened
-    gone = set(pod.gone) & set(PLACEMENT_STEPS.steps) | (
-        {Step.OPENED} if member.generation and not member.gated else set()
-    )
     return msgspec.structs.replace(
         pod,
         replicated_job=member.jobset or (member.controller.name if member.controller else _OTHERS),
         job_index=0,
         index=None,
         times=times,
-        gone=frozenset(gone),
+        gone=gone,
         gave_up=None,
         barrier_runs=1,
         devices=_devices(member),
@@ -249,6 +245,7 @@ def _devices(member: MemberPod) -> devices.Devices:
 def _placing(report: GroupStatus, record: AdmissionRecord | None, pods: Sequence[PodTimeline]) -> Placement:
     minimum = report.counts.minimum
     ran = [pod for pod in pods if pod.reached(Step.RUNNING)]
+    lost = any(Step.RUNNING not in pod.times for pod in ran)
     gathered = _nth([pod.times[Step.CREATED] for pod in pods if Step.CREATED in pod.times], minimum)
     late = gathered is not None and record is not None and gathered > _newest(record)
     return Placement(
@@ -257,13 +254,9 @@ def _placing(report: GroupStatus, record: AdmissionRecord | None, pods: Sequence
         gathered=None if late else gathered,
         satisfied=None if record is None else record.satisfied,
         # One whose time is lost may have been among the first: then nobody knows when they were enough.
-        working=_nth([pod.times[Step.RUNNING] for pod in ran], minimum) if not _lost(ran) else None,
+        working=_nth([pod.times[Step.RUNNING] for pod in ran], minimum) if not lost else None,
         works=0 < minimum <= len(ran),
     )
-
-
-def _lost(ran: Iterable[PodTimeline]) -> bool:
-    return any(Step.RUNNING not in pod.times for pod in ran)
 
 
 def _nth(moments: Iterable[float], number: int) -> float | None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
@@ -10,6 +11,8 @@ from jobset_gate.timeline.model import Placement, PodTimeline, Step, Timeline
 
 Prices = Mapping[str, float]
 """Of one device for one hour, by resource name; under "" that of all others."""
+
+_NO_PRICES: Prices = MappingProxyType({})
 
 HOUR = 3600
 STEP_TEXT = {step: str(step) for step in Step} | {Step.PULLED: "image pulled", Step.MAIN_PULLED: "main images pulled"}
@@ -68,7 +71,7 @@ def start_skew(timeline: Timeline) -> StepSummary:
     return step_summary(timeline.pods, Step.RUNNING)
 
 
-def idle_devices(timeline: Timeline, prices: Prices | None = None) -> tuple[IdleDevices, ...]:
+def idle_devices(timeline: Timeline, prices: Prices = _NO_PRICES) -> tuple[IdleDevices, ...]:
     """By resource name. Those of pods that never started are idle, too, but not the gate's doing: they do not count."""
     devices, unknown, seconds = Counter[str](), Counter[str](), dict[str, float]()
     for pod in (*timeline.pods, *timeline.replacements):
@@ -87,7 +90,7 @@ def idle_devices(timeline: Timeline, prices: Prices | None = None) -> tuple[Idle
             devices=devices[name],
             seconds=idle,
             unknown=unknown[name],
-            cost=_cost(name, idle, prices or {}),
+            cost=_cost(name, idle, prices),
         )
         for name, idle in sorted(seconds.items())
     )
@@ -126,7 +129,7 @@ def headline(it: Timeline) -> str:
 
 def sentences(it: Timeline, idle: Sequence[IdleDevices]) -> tuple[str, ...]:
     """Start, spread, skew, what stood idle meanwhile and what it cost."""
-    return tuple(_sentences(it, idle) if it.placing is None else _placing(it, it.placing, idle))
+    return tuple(_sentences(it, idle))
 
 
 def offset(moment: float, origin: float) -> str:
@@ -154,10 +157,9 @@ def pod_text(pod: PodTimeline, now: float, origin: float) -> str:
 
 def _gate(it: Timeline) -> str:
     if it.verdict == names.REASON_TIMED_OUT and it.opened is None:
-        after = (
-            "" if it.timed_out is None or it.waiting_since is None else format_duration(it.timed_out - it.waiting_since)
-        )
-        return f"it timed out{f' {after} after its first pod started' if after else ''}"
+        if it.timed_out is None or it.waiting_since is None:
+            return "it timed out"
+        return f"it timed out {format_duration(it.timed_out - it.waiting_since)} after its first pod started"
     if it.verdict == names.REASON_INDEX_FAILED and it.opened is None:
         return "it was ended, since an index had failed for good"
     if it.opened is not None and it.origin is not None:
@@ -176,19 +178,27 @@ def _sentences(it: Timeline, idle: Sequence[IdleDevices]) -> Iterator[str]:
         yield from _without_pods(it)
         return
     yield f"first pod made {format_time(it.origin)}"
-    came = step_summary(it.pods, Step.STARTED)
-    if came.known > 1:
-        yield f"barriers: first to last start {_spread(came)}"
-    mains = start_skew(it)
-    if mains.known > 1:
-        yield f"start skew, first to last main container: {_spread(mains)}"
-    if mains.last is not None and it.opened is not None:
+    if it.placing is not None:
+        yield from _gathering(it, it.placing, it.origin)
+    arrival = "barriers: first to last start" if it.placing is None else "placement skew, first to last bound:"
+    came, mains = step_summary(it.pods, it.path.arrival), start_skew(it)
+    for steps, text in ((came, arrival), (mains, "start skew, first to last main container:")):
+        if steps.known > 1:
+            yield f"{text} {_spread(steps)}"
+    if it.placing is None and mains.last is not None and it.opened is not None:
         yield f"gate opened to last main container: {format_duration(mains.last - it.opened)}"
-    yield from _costs(idle, "held at the gate")
+    where = "held at the gate" if it.placing is None else f"bound before {format_pod_count(it.placing.minimum)} ran"
+    yield from (_idle(one, where) for one in idle)
+    whole = total_cost(idle)
+    if len(idle) > 1 and whole is not None:
+        yield f"together {money(whole)}"
 
 
 def _without_pods(it: Timeline) -> Iterator[str]:
     """What the workload and its ConfigMap still know."""
+    if it.placing is not None:
+        yield "no pod of it is there: nothing is known of its start"
+        return
     if it.waiting_since is None:
         yield "no pod of this attempt is there: nothing is known of its start"
         return
@@ -206,44 +216,24 @@ def _placed(it: Timeline, group: Placement) -> str:
     text = f"{bound}/{group.minimum} pods are bound" if bound <= group.minimum else enough
     if it.opened is None:
         return f"{text}; it is not opened" if not group.generation else f"{text}; when it was opened is not known"
-    after = f" {_after(it.opened, it.origin)} its first pod was made" if it.origin is not None else ""
+    after = ""
+    if it.origin is not None:
+        order = "after" if it.opened >= it.origin else "before"
+        after = f" {format_duration(abs(it.opened - it.origin))} {order} its first pod was made"
     return f"{text}; it was opened{after} ({it.verdict})"
 
 
-def _after(moment: float, origin: float) -> str:
-    return f"{format_duration(abs(moment - origin))} {'after' if moment >= origin else 'before'}"
-
-
-def _placing(it: Timeline, group: Placement, idle: Sequence[IdleDevices]) -> Iterator[str]:
-    if it.origin is None:
-        yield "no pod of it is there: nothing is known of its start"
-        return
-    yield f"first pod made {format_time(it.origin)}"
+def _gathering(it: Timeline, group: Placement, origin: float) -> Iterator[str]:
     many = format_pod_count(group.minimum)
     if group.gathered is not None:
-        yield f"gathered, {many} there: {offset(group.gathered, it.origin)}"
+        yield f"gathered, {many} there: {offset(group.gathered, origin)}"
     elif it.opened is not None:
         yield "when it was gathered is not known any more: pods have been replaced since"
     if group.satisfied is not None:
-        yield f"its minimum of {many} bound: {offset(group.satisfied, it.origin)}"
-    came = step_summary(it.pods, Step.SCHEDULED)
-    if came.known > 1:
-        yield f"placement skew, first to last bound: {_spread(came)}"
-    mains = start_skew(it)
-    if mains.known > 1:
-        yield f"start skew, first to last main container: {_spread(mains)}"
-    yield from _costs(idle, f"bound before {many} ran")
+        yield f"its minimum of {many} bound: {offset(group.satisfied, origin)}"
 
 
 # --- Idle devices ----------------------------------------------------------------------------------------------------
-
-
-def _costs(idle: Sequence[IdleDevices], where: str) -> Iterator[str]:
-    for one in idle:
-        yield _idle(one, where)
-    whole = total_cost(idle)
-    if len(idle) > 1 and whole is not None:
-        yield f"together {money(whole)}"
 
 
 def money(amount: float) -> str:
