@@ -14,6 +14,7 @@ from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
 from jobset_gate.sources.objects import is_gated_alone, source_of
 from jobset_gate.sources.table import POD_SOURCES, WORKLOAD_SOURCES
+from webhook.registration import BARRIER_POD_PATH
 from webhook.review import (
     AdmissionResponse,
     Allowed,
@@ -34,8 +35,6 @@ _SOURCES: Final = {
 }
 _GATED: Final = " and ".join(f"{it.group}/{it.version} {it.resource}" for it in _SOURCES)
 _PODS: Final = GroupVersionResource("", "v1", "pods")
-MUTATE_BARRIER_PODS: Final = "mutate-barrier-pods"
-"""The webhook of pods that are gated one by one, as metrics call it."""
 _OPERATIONS: Final = ("CREATE", "UPDATE")
 
 
@@ -108,9 +107,9 @@ def barrier_pod_handler(settings: Settings, token: Callable[[], str]) -> Handler
     return _for_new_pods(mutate)
 
 
-def source_name(webhook: str, request: ReviewRequest) -> str:
-    """The source whose workload the request is about; "" for any other resource."""
-    if webhook == MUTATE_BARRIER_PODS:
+def source_name(path: str, request: ReviewRequest) -> str:
+    """The source whose workload a request on this path is about; "" for any other resource."""
+    if path == BARRIER_POD_PATH:
         name = source_of(request.object).name
         return name if name in POD_SOURCES else ""
     source = _SOURCES.get(request.resource)

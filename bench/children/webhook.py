@@ -15,7 +15,6 @@ from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import SOURCES
 from webhook import server as its_server
-from webhook.app import AdmissionServer
 from webhook.certs.serving import self_signed
 
 NOTHING_PATH = "/nothing"
@@ -25,7 +24,7 @@ _ANSWER = (
 )
 
 
-class _BenchWebhook(AdmissionServer):
+class _BenchWebhook(its_server.WebhookServer):
     @override
     def app(self) -> web.Application:
         app = super().app()
@@ -41,7 +40,7 @@ async def main() -> None:
     """Serves until the parent goes."""
     logs.configure(LogFormat.JSON, LogLevel.WARNING)
     bundle = self_signed()
-    with patch.object(its_server, "AdmissionServer", _BenchWebhook):
+    with patch.object(its_server, "WebhookServer", _BenchWebhook):
         server = await its_server.serve(Settings(gangs=Gangs(sources=tuple(SOURCES))), tls=bundle.serving)
 
         async def where() -> Json:

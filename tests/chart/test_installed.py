@@ -23,7 +23,8 @@ from tests.chart.cluster import (
 from tests.chart.helm import RELEASE, Helm, HelmError, at, merged
 from tests.plane.planes import Real
 from webhook.certs import ca
-from webhook.certs.ca_secret import CaSecretContents, CaSecretStore, StoredCaSecret
+from webhook.certs.rotation import CaSecretContents
+from webhook.certs.sources import CaSecretStore, StoredCaSecret
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

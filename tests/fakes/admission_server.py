@@ -52,7 +52,7 @@ class RequestCounter:
     """How many admission requests an API server has sent."""
 
     def __init__(self, server: WebhookServer) -> None:
-        self._registry = server.admission.metrics.registry
+        self._registry = server.metrics.registry
         self._seen = self._total()
 
     def sent(self) -> int:

@@ -12,12 +12,10 @@ from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WE
 from tests.fakes.admission_server import WEBHOOK_TIMEOUT, limited
 from webhook import registration
 from webhook.certs.ca_injector import CaInjector
-from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.serving import ServingCertificate, self_signed
-from webhook.certs.sources import CertSource, OwnCaSource
-from webhook.certs.trust import Rollover, untrusted_reason
+from webhook.certs.serving import Rollover, ServingCertificate, self_signed, untrusted_reason
+from webhook.certs.sources import CaSecretStore, CertSource, OwnCaSource
 from webhook.metrics import WebhookMetrics
 
 SECRET = "jobset-gate-ca"

@@ -12,7 +12,6 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_stale_patch
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from webhook.certs.ca import certificates, decoded, fingerprint
-from webhook.certs.ca_secret import MANAGER
 from webhook.registration import MUTATING, VALIDATING
 
 CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING))
@@ -21,6 +20,7 @@ OF_PODS: Final = ((MUTATING_WEBHOOKS, names.POD_WEBHOOK),)
 """While pod groups are enabled. An uninstallation deletes it first; JobSets are still sent then."""
 OF_BARRIER_PODS: Final = ((MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK),)
 """While start groups are enabled; the same holds for it."""
+MANAGER: Final = f"{names.FIELD_MANAGER}-webhook"
 Json = dict[str, Any]
 
 

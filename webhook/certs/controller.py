@@ -20,8 +20,8 @@ from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.informer import object_informer
 from webhook.certs.ca import is_valid
 from webhook.certs.ca_injector import CaInjector, InjectedCas, WriteConflict
+from webhook.certs.serving import Rollover, issuer
 from webhook.certs.sources import CertSource, DesiredCertificate
-from webhook.certs.trust import Rollover, issuer
 from webhook.metrics import WebhookMetrics
 
 INTERVAL_SECONDS: Final = 10.0

@@ -14,11 +14,24 @@ from cryptography import x509
 
 from jobset_gate import names
 from webhook.certs import ca
-from webhook.certs.ca import CertificateAuthority, fingerprint, has_expired, is_due
-from webhook.certs.ca_secret import CaSecretContents
+from webhook.certs.ca import CertificateAuthority, fingerprint, has_expired, is_due, joined
 
 MOST_TAKEN_OVER: Final = 8
 """CAs that are taken over from a caBundle, which must not grow when a Secret is lost again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaSecretContents:
+    signers: tuple[CertificateAuthority, ...]
+    """CAs with their keys: the one in use, then (during a rotation) the next one."""
+    trusted: tuple[x509.Certificate, ...]
+    """All CAs of caBundle: the signers, and former ones while certificates of theirs may be served."""
+    previous_until: datetime | None = None
+    """How long former CAs are needed; None: as long as they are valid."""
+
+    @property
+    def bundle(self) -> bytes:
+        return joined(self.trusted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,35 +1,122 @@
 """Sources of the serving certificate and the caBundle: a CA of our own in a Secret, or files that others write."""
 
+import secrets
 import ssl
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
-from jobset_gate.kube.errors import ApiError, Conflict
+from jobset_gate import names
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Conflict, NotFound
+from jobset_gate.kube.resources import SECRETS
+from webhook.certs import ca
 from webhook.certs.ca import (
     CertificateAuthority,
     KeyPair,
     certificates,
+    decoded,
     fingerprint,
     has_expired,
     is_due,
     is_signed_by,
     joined,
+    keys,
 )
-from webhook.certs.ca_injector import InjectedCas, WriteConflict
-from webhook.certs.ca_secret import CaSecretStore
-from webhook.certs.rotation import FirstSeen, RotationChange, RotationPolicy, RotationSnapshot, change
+from webhook.certs.ca_injector import MANAGER, InjectedCas, WriteConflict
+from webhook.certs.rotation import CaSecretContents, FirstSeen, RotationChange, RotationPolicy, RotationSnapshot, change
 
 Now = Callable[[], datetime]
 
 OVERLAP: Final = timedelta(minutes=10)
 """How long CAs that are not in our file stay published: mounted files of other replicas change earlier or later."""
 
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
+Json = dict[str, Any]
+
 log = structlog.get_logger("webhook.certificates")
+
+
+# --- The Secret ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCaSecret:
+    """The Secret: its resourceVersion ("" if it does not exist), and its contents if they are usable."""
+
+    version: str
+    contents: CaSecretContents | None
+
+
+class CaSecretStore:
+    """Reads and writes one Secret."""
+
+    def __init__(self, client: Client, namespace: str, name: str) -> None:
+        self._client, self.namespace, self.name = client, namespace, name
+
+    async def read(self) -> StoredCaSecret:
+        """Raises ApiError other than NotFound, and Unreachable."""
+        try:
+            return _stored(await self._client.get(SECRETS, self.name, self.namespace))
+        except NotFound:
+            return StoredCaSecret("", None)
+
+    async def write(self, before: StoredCaSecret, contents: CaSecretContents) -> StoredCaSecret:
+        """Write it if it is still as `before`; raises Conflict otherwise."""
+        until = {names.PREVIOUS_CA_UNTIL: contents.previous_until.strftime(_TIME) if contents.previous_until else None}
+        body: Json = {"metadata": {"annotations": until}, "data": data(contents)}
+        if before.version:
+            body["metadata"]["resourceVersion"] = before.version
+            return await self._patch(body, PatchType.MERGE, MANAGER)
+        if contents.previous_until is None:
+            del body["metadata"]
+        # Created by apply, so that the right to create can be limited to this name. Another replica uses another field
+        # manager, so the second of two creations is a conflict. No labels: they would conflict with those of a chart.
+        return await self._patch(body | {"type": "Opaque"}, PatchType.APPLY, f"{MANAGER}-{secrets.token_hex(8)}")
+
+    async def _patch(self, body: Json, kind: PatchType, manager: str) -> StoredCaSecret:
+        return _stored(
+            await self._client.patch(SECRETS, self.name, self.namespace, body=body, patch=kind, field_manager=manager)
+        )
+
+
+def data(contents: CaSecretContents) -> dict[str, str]:
+    """The contents as the Secret's `data`."""
+    signing = b"".join(one.key_pem() for one in contents.signers)
+    return {
+        names.KEY_CA_CERTIFICATES: b64encode(contents.bundle).decode(),
+        names.KEY_CA_KEYS: b64encode(signing).decode(),
+    }
+
+
+def contents(data: Mapping[str, str], previous_until: str = "") -> CaSecretContents | None:
+    """The contents of `data`; None without a CA and its key."""
+    trusted = certificates(decoded(data.get(names.KEY_CA_CERTIFICATES)))
+    signers = []
+    for key in keys(decoded(data.get(names.KEY_CA_KEYS))):
+        signers += [found for one in trusted if (found := ca.load(one, key)) is not None][:1]
+    return CaSecretContents(tuple(signers), trusted, _time(previous_until)) if signers else None
+
+
+def _stored(secret: Json) -> StoredCaSecret:
+    meta = secret["metadata"]
+    until = (meta.get("annotations") or {}).get(names.PREVIOUS_CA_UNTIL, "")
+    return StoredCaSecret(meta["resourceVersion"], contents(secret.get("data") or {}, until))
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+# --- The sources -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,10 @@ from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
 from webhook.certs.ca import certificates
 from webhook.certs.ca_injector import OF_BARRIER_PODS, OF_PODS, CaInjector
-from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.serving import LOOPBACK, ServingCertificate, ServingFiles, self_signed
-from webhook.certs.sources import FileSource, OwnCaSource
-from webhook.certs.trust import Rollover
+from webhook.certs.serving import LOOPBACK, Rollover, ServingCertificate, ServingFiles, self_signed
+from webhook.certs.sources import CaSecretStore, FileSource, OwnCaSource
 from webhook.metrics import WebhookMetrics
 from webhook.server import WebhookServer, serve
 

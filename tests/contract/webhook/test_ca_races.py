@@ -8,8 +8,8 @@ from jobset_gate.kube.resources import SECRETS
 from tests.fakes.certificates import SECRET, CertificateInstallation, installation
 from webhook.certs import ca as authority
 from webhook.certs.ca_injector import CaInjector, WriteConflict
-from webhook.certs.ca_secret import CaSecretContents, CaSecretStore
-from webhook.certs.rotation import RotationPolicy
+from webhook.certs.rotation import CaSecretContents, RotationPolicy
+from webhook.certs.sources import CaSecretStore
 
 
 def made(installed: CertificateInstallation) -> CaSecretContents:

@@ -13,9 +13,9 @@ from tests.fakes.certificates import SECRET, SERVICE, CertificateInstallation, J
 from tests.fakes.eventually import eventually
 from tests.plane.planes import Plane
 from webhook.certs.ca import certificates, is_signed_by
-from webhook.certs.ca_secret import contents
 from webhook.certs.rotation import RotationPolicy
 from webhook.certs.serving import self_signed
+from webhook.certs.sources import contents
 from webhook.registration import ServiceReference, pod_configuration
 
 DAY = timedelta(days=1)

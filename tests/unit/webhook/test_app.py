@@ -14,9 +14,8 @@ from jobset_gate.injection import inject
 from tests.fakes.admission_reviews import body, patched, response
 from tests.fakes.admission_server import admission_server, client, trusting
 from tests.fakes.jobsets import barrier, created, jobset
-from webhook.app import random_suffix, random_token
 from webhook.bodies import LARGEST_BODY
-from webhook.server import WebhookServer
+from webhook.server import WebhookServer, random_suffix, random_token
 
 JSON = {"Content-Type": "application/json"}
 PATHS = ["/mutate", "/validate", "/mutate-pods"]
@@ -82,7 +81,7 @@ async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_
         msg = "something unexpected"
         raise KeyError(msg)
 
-    handlers = opened.admission._handlers
+    handlers = opened._handlers
     good = dict(handlers)
     handlers.update(dict.fromkeys(handlers, broken))
     for path in PATHS:
@@ -148,7 +147,7 @@ async def test_when_it_leaves_it_is_not_ready_and_lets_no_connection_live_on(
     opened: WebhookServer, session: aiohttp.ClientSession
 ) -> None:
     assert (await session.get("/healthz")).headers.get("Connection") != "close"
-    opened.admission.shutting_down = True
+    opened.shutting_down = True
     assert await text(session, "/readyz") == (503, "shutting down\n")
     async with session.post("/mutate", data=body(jobset()), headers=JSON) as answer:
         assert answer.status == 200

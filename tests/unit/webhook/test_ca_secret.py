@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from webhook.certs import ca as authority
 from webhook.certs.ca import CertificateAuthority, joined
-from webhook.certs.ca_secret import CaSecretContents, contents, data
+from webhook.certs.rotation import CaSecretContents
+from webhook.certs.sources import contents, data
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

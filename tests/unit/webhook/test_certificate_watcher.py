@@ -134,14 +134,14 @@ def test_without_anonymous_memory_a_file_of_the_owner_is_used(tmp_path: Path, mo
 async def test_metrics_say_when_the_certificate_runs_out_also_of_a_new_one(tmp_path: Path) -> None:
     name, labels = "jobset_gate_certificate_expiry_timestamp_seconds", {"certificate": "serving"}
     async with admission_server() as server:
-        registry = server.admission.metrics.registry
+        registry = server.metrics.registry
         (leaf,) = x509.load_pem_x509_certificates(BUNDLE.certificate)
         assert registry.get_sample_value(name, labels) == leaf.not_valid_after_utc.timestamp()
     slot, renewed = self_signed(days=1).serving, self_signed(days=3)
     server = await serve(Settings(), tls=slot)
     try:
         slot.load(renewed.certificate, renewed.key)
-        read = server.admission.metrics.registry.get_sample_value(name, labels)
+        read = server.metrics.registry.get_sample_value(name, labels)
         assert read == slot.chain[0].not_valid_after_utc.timestamp()
     finally:
         await server.stop()

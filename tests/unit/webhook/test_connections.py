@@ -89,7 +89,7 @@ async def test_answers_that_nobody_reads_are_not_kept() -> None:
         with stalled_clients(server.url) as held:
             await asyncio.to_thread(held.open, 6, 8 * (head(len(asked)) + asked))
             assert await ordinary(server)
-            await until(lambda: len(server.admission.connections) == 0)
+            await until(lambda: len(server.connections) == 0)
 
 
 async def test_an_idle_connection_makes_room_and_gets_a_503() -> None:
@@ -120,7 +120,7 @@ async def test_200_bodies_that_break_off_leave_no_traceback(caplog: pytest.LogCa
             with stalled_clients(server.url) as held:
                 await asyncio.to_thread(held.open, 100, head(1000) + b"{")
                 await asyncio.to_thread(held.open, 100, head(200_000) + b"{" * 100_000)
-            await until(lambda: len(server.admission.connections) == 0)
+            await until(lambda: len(server.connections) == 0)
             assert await ordinary(server)
     assert [it for it in caplog.records if it.levelno >= logging.WARNING or it.exc_info] == []
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from webhook.certs import ca as authority
-from webhook.certs import trust
+from webhook.certs import serving
 from webhook.certs.ca import KeyPair, joined
 from webhook.certs.serving import ServingCertificate
 
@@ -24,12 +24,12 @@ SLOT = ServingCertificate(CA.issue([HOST, "gate.ns"], now=NOW, life=7 * DAY))
 
 def verdict(*cas: authority.CertificateAuthority, slot: ServingCertificate) -> str | None:
     bundle = joined(one.certificate for one in cas)
-    return trust.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, HOST, NOW)
+    return serving.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, HOST, NOW)
 
 
 def test_all_configurations_must() -> None:
     good, bad = joined([CA.certificate]), joined([OTHER.certificate])
-    message = trust.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
+    message = serving.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
     assert (
         message
         == f"b: its caBundle does not verify the serving certificate for {HOST}: unable to get local issuer certificate"
@@ -39,8 +39,8 @@ def test_all_configurations_must() -> None:
 def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     text = b"nonsense\n" + broken + joined([CA.certificate])
-    assert trust.untrusted_reason(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
-    message = trust.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
+    assert serving.untrusted_reason(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
+    message = serving.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
     assert message == "zz: its caBundle holds no certificate that is valid now"
 
 
@@ -81,7 +81,7 @@ def test_a_certificate_that_is_its_own_ca() -> None:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     pair = _signed(HOST, subject, None, [HOST])
     slot = ServingCertificate(pair)
-    assert trust.untrusted_reason(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
+    assert serving.untrusted_reason(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
 
 
 def test_a_common_name_is_no_host_name() -> None:
