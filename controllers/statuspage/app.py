@@ -2,10 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
-from itertools import islice
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from aiohttp import web
 
@@ -18,20 +16,16 @@ from controllers.statuspage.auth import (
     ReviewUnavailable,
     TooManyAttempts,
     Visibility,
-    resolve_visibility,
 )
 from controllers.statuspage.html import PageFrame, PageRefused, html_response, problem_response
 from controllers.statuspage.middleware import PageOptions, add_security_headers, security_middleware
-from controllers.statuspage.query import MAX_QUERY, ListPage, ListQuery, parse_query
+from controllers.statuspage.query import ListPage, ListQuery, parse_query
 from controllers.statuspage.rows import GANGS, PODS, ListRight, RowKind, StatusRow, row_id
 from controllers.statuspage.source import PageSource
-from controllers.statuspage.sse import EventStreams, ListFeed, PageFeed, TooManyStreams
+from controllers.statuspage.sse import EventStreams, ListFeed, NextUpdate, TooManyStreams
 from controllers.statuspage.view import StatusView
 from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.runtime.connections import ConnectionLimiter
-
-MAX_COMPARED: Final = 200
-"""Names that are compared with one that does not exist."""
 
 AuthenticatedHandler = Callable[[web.Request, AuthenticatedViewer], Awaitable[web.StreamResponse]]
 
@@ -67,7 +61,7 @@ class PageContext:
         """What the viewer may see of this kind; `more` rights are looked up, too."""
         rows = list(self.view.rows_of(kind))
         rights = dict.fromkeys((kind.required, *more, *(right for row in rows for right in row.needs)))
-        return await resolve_visibility(self.reviewer, login.viewer, rights, {row.namespace for row in rows}, namespace)
+        return await self.reviewer.visibility(login.viewer, rights, {row.namespace for row in rows}, namespace)
 
     async def list_page(self, login: AuthenticatedViewer, query: ListQuery) -> tuple[ListPage, Visibility]:
         """The page of a list; refused to a viewer who may see none of it."""
@@ -79,7 +73,7 @@ class PageContext:
 
     def _may_look(self, kind: RowKind, visibility: Visibility) -> bool:
         """Whether the viewer may see some of this kind: a row, or what there would be without any."""
-        return visibility.has_any(kind.enough) or any(map(visibility.shows_row, self.view.rows_of(kind)))
+        return any(map(visibility.has_right, kind.enough)) or any(map(visibility.shows_row, self.view.rows_of(kind)))
 
     async def gang(
         self, login: AuthenticatedViewer, key: GangKey, *needed: ListRight
@@ -91,20 +85,15 @@ class PageContext:
             self.forbid(login, kind, missing, key.namespace)
         row, seen = self.view.rows.get(row_id(key)), self.source.index.peek(key)
         if row is None or seen is None:
-            self.report_missing(kind, key.namespace, key.name, right)
+            self.report_missing(kind, key.namespace, key.name)
         return row, seen, visibility
 
-    def report_missing(self, kind: RowKind, namespace: str, name: str, right: ListRight) -> NoReturn:
-        """404 to a viewer who has this right in this namespace, with names that are like this one."""
+    def report_missing(self, kind: RowKind, namespace: str, name: str) -> NoReturn:
+        """404 to a viewer who may see this kind in this namespace."""
         what = "gang" if kind is RowKind.GANG else "pod group"
-        mine = (row for row in self.view.rows_of(kind) if (row.namespace, row.needs) == (namespace, (right,)))
-        there = {row.name: row for row in islice(mine, MAX_COMPARED)}
-        like = get_close_matches(name[:MAX_QUERY], there, n=3, cutoff=0.4)
-        links = [(there[it].path, f"{namespace}/{it}") for it in like]
-        links.append((ListQuery(kind, namespace=namespace).link(), f"All {what}s in namespace {namespace}"))
+        links = [(ListQuery(kind, namespace=namespace).link(), f"All {what}s in namespace {namespace}")]
         line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
-        said = (line, "Did you mean one of these?") if like else (line,)
-        raise PageRefused(problem_response(404, f"There is no {what} {namespace}/{name}", *said, links=links))
+        raise PageRefused(problem_response(404, f"There is no {what} {namespace}/{name}", line, links=links))
 
     def forbid(
         self,
@@ -142,7 +131,7 @@ class PageContext:
         return PageFrame(login.viewer.name, bool(login.session), fresh, now, kind, here, events)
 
     async def stream_events(
-        self, request: web.Request, login: AuthenticatedViewer, feed: PageFeed, kind: RowKind, namespace: str
+        self, request: web.Request, login: AuthenticatedViewer, next_update: NextUpdate, kind: RowKind, namespace: str
     ) -> web.StreamResponse:
         """The updates of an open page."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
@@ -150,7 +139,7 @@ class PageContext:
             return web.Response(headers=response.headers)
         check = partial(self._recheck, login, kind, namespace)
         try:
-            await self.streams.serve(request, response, login.viewer.name, feed, check)
+            await self.streams.serve(request, response, login.viewer.name, next_update, check)
         except TooManyStreams:
             line = "Too many pages are open; this one is not updated automatically."
             return problem_response(503, "Too many open pages", line, again=request.path_qs, retry_after=30)
@@ -196,7 +185,7 @@ class ListHandlers:
     async def _events(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         context, query = self._context, parse_query(kind, request.query)
         feed = ListFeed(context.view, query, context.source.fresh, groups_kept=self._groups_kept)
-        return await context.stream_events(request, login, feed, kind, query.namespace)
+        return await context.stream_events(request, login, feed.next_update, kind, query.namespace)
 
 
 def build_app(
@@ -212,9 +201,9 @@ def build_app(
     app.on_response_prepare.append(add_security_headers)
     app.on_response_prepare.append(connections.release_stream)
     app.add_routes([*ListHandlers(context).routes(), *more_routes])
-    app.add_routes([web.get(f"/static/{name}", partial(_static, name)) for name in html.STATIC])
     app.add_routes(
         [
+            web.static("/static", html.STATIC),
             web.get("/login", _redirect_to_list),
             web.post("/login", context.authenticator.sign_in),
             web.post("/logout", context.authenticator.sign_out),
@@ -228,10 +217,6 @@ def _narrowed(visibility: Visibility, namespace: str) -> str:
         return ""
     kinds = ", ".join(right.name for right in visibility.restricted)
     return f"Shown is what is in namespaces in which you may list {kinds}."
-
-
-async def _static(name: str, _: web.Request) -> web.Response:
-    return web.Response(body=html.static_file(name), headers={"Content-Type": html.STATIC[name]})
 
 
 async def _redirect_to_list(_: web.Request) -> web.Response:

@@ -91,7 +91,7 @@ class DetailHandlers:
         reported = [(row, row.report) for row in named if row.report is not None]
         found = [it for it in reported if not way or way in (it[0].way, *it[1].formats)]
         if not found:
-            context.report_missing(kind, namespace, name, kind.required)
+            context.report_missing(kind, namespace, name)
         shown = [it for it in found if visibility.shows_row(it[0])]
         if not shown:
             missing = [right for right in found[0][0].needs if not visibility.has_right(right)]
@@ -121,7 +121,7 @@ class DetailHandlers:
         self, request: web.Request, login: AuthenticatedViewer, kind: RowKind, namespace: str, id_: str
     ) -> web.StreamResponse:
         feed = DetailFeed(self._context.view, id_, self._context.source.fresh)
-        return await self._context.stream_events(request, login, feed, kind, namespace)
+        return await self._context.stream_events(request, login, feed.next_update, kind, namespace)
 
     async def _section(self, request: web.Request, making: Awaitable[GangTimeline], path: str, svg: str) -> PodsSection:
         """Pods and timeline; what the page says without them does not wait for them."""

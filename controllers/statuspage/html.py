@@ -23,11 +23,7 @@ from jobset_gate.sources.table import JOBSET
 from jobset_gate.timeline.summary import money
 
 _FOLDER: Final = Path(__file__).parent
-STATIC: Final = {
-    "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
+STATIC: Final = _FOLDER / "static"
 NAMES_OFFERED: Final = 200
 _NOUNS: Final = {RowKind.GANG: ("Gangs", "gangs", "Started"), RowKind.GROUP: ("Pod groups", "pod groups", "Bound")}
 
@@ -88,11 +84,6 @@ def _templates() -> jinja2.Environment:
         given_up=GIVEN_UP_STATES,
     )
     return made
-
-
-@lru_cache(maxsize=len(STATIC))
-def static_file(name: str) -> bytes:
-    return (_FOLDER / "static" / name).read_bytes()
 
 
 def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool, groups_kept: bool) -> str:

@@ -12,7 +12,6 @@ from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, Value
-from jobset_gate.explain import text as explained_lines
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.kube.resources import LEADER_WORKER_SETS
 from jobset_gate.objects import terminal_text
@@ -258,9 +257,7 @@ def _row(it: Explanation, **more: Any) -> StatusRow:
 
 
 def _deadline(it: Explanation) -> float | None:
-    if it.waiting_since is None or it.timeout is None or not explained_lines.is_waiting(it):
-        return None
-    return it.waiting_since + it.timeout
+    return None if it.waiting_since is None or it.timeout is None else it.waiting_since + it.timeout
 
 
 def _reasons(it: Explanation) -> tuple[tuple[str, int], ...]:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
@@ -38,15 +38,12 @@ PageUpdate = dict[str, Any]
 """`parts` by the id of their element; `rows` by id, and the `order` of the page's rows."""
 
 
+NextUpdate = Callable[[Visibility, float], PageUpdate | None]
+"""What has changed since the last call, at a Unix time; {} if nothing has; None: the page is to be loaded again."""
+
+
 class TooManyStreams(Exception):
     """There are MAX_STREAMS streams already, or MAX_STREAMS_PER_VIEWER of this viewer."""
-
-
-class PageFeed(Protocol):
-    """The updates of one open page."""
-
-    def next_update(self, visibility: Visibility, now: float) -> PageUpdate | None:
-        """What has changed since the last call; {} if nothing has; None: the page is to be loaded again."""
 
 
 class EventStreams:
@@ -81,7 +78,12 @@ class EventStreams:
             self._wake_all()
 
     async def serve(
-        self, request: web.Request, response: web.StreamResponse, viewer: str, feed: PageFeed, check: AccessCheck
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        viewer: str,
+        next_update: NextUpdate,
+        check: AccessCheck,
     ) -> None:
         """Until either end closes, or `check` returns None. Raises TooManyStreams."""
         if self._stopping or self.open >= MAX_STREAMS or self._open[viewer] >= MAX_STREAMS_PER_VIEWER:
@@ -90,7 +92,7 @@ class EventStreams:
         self._watched.set()
         try:
             await response.prepare(request)
-            await self._send_updates(response, feed, check)
+            await self._send_updates(response, next_update, check)
         except (ConnectionError, TimeoutError):
             if request.transport is not None:
                 request.transport.abort()
@@ -100,7 +102,7 @@ class EventStreams:
             if not self._open:
                 self._watched.clear()
 
-    async def _send_updates(self, response: web.StreamResponse, feed: PageFeed, check: AccessCheck) -> None:
+    async def _send_updates(self, response: web.StreamResponse, next_update: NextUpdate, check: AccessCheck) -> None:
         await self._write(response, RETRY)
         checked_at = sent_at = self._monotonic()
         visibility = await check()
@@ -108,7 +110,7 @@ class EventStreams:
             changed = self._changed
             if self._monotonic() - checked_at >= RECHECK:
                 checked_at, visibility = self._monotonic(), await check()
-            update = feed.next_update(visibility, self._clock()) if visibility is not None else None
+            update = next_update(visibility, self._clock()) if visibility is not None else None
             if update is None:
                 await self._write(response, b"event: end\ndata: over\n\n")
                 return

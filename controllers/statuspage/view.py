@@ -1,7 +1,7 @@
 """View cache: the rows of all gangs and pod groups; only what has changed is explained again.
 
 An explanation costs time in proportion to a gang's pods, and the event loop is the controller's. So the view is
-refreshed only for requests and open streams, in slices, and one gang takes a twentieth of the time at most.
+refreshed only for requests and open streams, one gang at a time, and one takes a twentieth of the time at most.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from controllers.statuspage.auth import Visibility
 from controllers.statuspage.query import ListPage, ListQuery, select_page
 from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import PageSource
-from jobset_gate.barrier.model import GangKey, GangSnapshot
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.explain.podgroup import explain_pod_group
@@ -30,12 +30,8 @@ _UNEXPLAINED: Final = "this page cannot explain it; the controller's log says wh
 
 _log = structlog.get_logger(__name__)
 
-SLICE: Final = 0.005
-"""Seconds of work between two turns of the event loop."""
 REST_FACTOR: Final = 20
 """A gang that took a second to explain is not explained again for so many seconds; the same for all groups."""
-THREAD_PODS: Final = 500
-"""A gang with more pods is explained in a thread."""
 MAX_PAGES: Final = 256
 """Lists that are kept: while nothing changes, each search would otherwise be kept for ever."""
 MAX_DIRTY: Final = 50_000
@@ -59,7 +55,6 @@ class StatusView:
         self._groups_rest_until = 0.0
         self._complete = False
         self._lock = asyncio.Lock()
-        self._slice_began = 0.0
 
     def mark_dirty(self, key: GangKey) -> None:
         if self._complete:
@@ -87,7 +82,6 @@ class StatusView:
             if not self._complete:
                 self._complete = True
                 self._dirty = {*self._source.index.keys(), *self._gangs}
-            self._slice_began = self._monotonic()
             await self._refresh_gangs()
             await self._refresh_groups()
 
@@ -99,26 +93,21 @@ class StatusView:
         for key in list(self._dirty):
             if self._gangs.get(key, 0.0) <= self._monotonic():
                 self._dirty.discard(key)
-                await self._refresh_gang(key)
-                await self._yield()
+                self._refresh_gang(key)
+                await asyncio.sleep(0)
 
     def _expired(self, row: StatusRow, now: float) -> bool:
         return row.until is not None and row.until <= now and row.state == GangState.WAITING
 
-    async def _refresh_gang(self, key: GangKey) -> None:
+    def _refresh_gang(self, key: GangKey) -> None:
         begin = self._monotonic()
         seen = self._source.index.peek(key)
         if seen is None:
             if self._gangs.pop(key, None) is not None:
                 self._drop(rows.row_id(key))
             return
-        now = self._source.clock()
-        # A snapshot is immutable, so it can be explained in a thread.
         try:
-            if len(seen.pods) > THREAD_PODS:
-                row = await asyncio.to_thread(self._gang_row, seen, now)
-            else:
-                row = self._gang_row(seen, now)
+            row = rows.gang_row(explain_gang(seen, self._source.clock()), seen, self._source.prices)
         except Exception:  # noqa: BLE001 - one odd gang must not hide all others
             _log.exception("a gang cannot be explained", **key.log_fields())
             explanation = Explanation(
@@ -134,9 +123,6 @@ class StatusView:
         self._put(row)
         self._gangs[key] = self._rest_until(begin)
 
-    def _gang_row(self, seen: GangSnapshot, now: float) -> StatusRow:
-        return rows.gang_row(explain_gang(seen, now), seen, self._source.prices)
-
     # --- Groups ------------------------------------------------------------------------------------------------------
 
     async def _refresh_groups(self) -> None:
@@ -148,7 +134,7 @@ class StatusView:
             self._drop(self._groups.pop(key)[0])
         for key in there:
             self._refresh_group(key, now)
-            await self._yield()
+            await asyncio.sleep(0)
         self._groups_rest_until = self._rest_until(begin)
 
     def _refresh_group(self, key: GroupKey, now: float) -> None:
@@ -198,8 +184,3 @@ class StatusView:
         now = self._monotonic()
         rest = (now - begin) * REST_FACTOR
         return now + rest if rest > 1 else 0.0
-
-    async def _yield(self) -> None:
-        if self._monotonic() - self._slice_began >= SLICE:
-            await asyncio.sleep(0)
-            self._slice_began = self._monotonic()

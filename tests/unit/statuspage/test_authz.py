@@ -68,15 +68,6 @@ async def test_a_403_names_the_missing_right(stage: ServedPage, path: str) -> No
     assert "gang-other" not in page
 
 
-async def test_a_404_names_only_gangs_of_its_namespace_and_groups_that_need_no_further_right(stage: ServedPage) -> None:
-    stage.put(gangs.jobset(namespace="other", name="trains", uid="u-c"), gangs.pod(0))
-    member = stage.api.member("team")
-    status, page = await read(stage, "/gangs/team/trein", member)
-    assert (status, "team/train<" in page, "trains" in page) == (404, True, False)
-    status, page = await read(stage, "/groups/team/gg", member)
-    assert (status, "team/g<" in page) == (404, False), "its PodGroup takes a right of its own"
-
-
 async def test_a_viewer_without_rights_can_name_a_namespace(stage: ServedPage) -> None:
     nobody = stage.api.member()
     status, page = await read(stage, "/", nobody)

@@ -224,7 +224,7 @@ async def test_a_viewer_who_does_not_read_is_disconnected(stage: ServedPage) -> 
 
     feed = ListFeed(stage.page.view, ListQuery(rows.RowKind.GANG), lambda: stage.fresh, groups_kept=True)
     async with asyncio.timeout(TIMEOUT):
-        await stage.page.streams.serve(stuck, stuck, "admin", feed, check)
+        await stage.page.streams.serve(stuck, stuck, "admin", feed.next_update, check)
     assert stuck.aborted
     assert stage.page.streams.open == 0
 
