@@ -12,8 +12,8 @@ from controllers.statuspage.html import json_response
 from controllers.statuspage.query import ListPage, parse_query
 from controllers.statuspage.rows import HeldDevices, RowKind, StatusRow
 from jobset_gate.barrier.model import GangKey
-from jobset_gate.explain.document import explanation_json, time_or_none
 from jobset_gate.explain.model import GangState
+from jobset_gate.explain.text import explanation_json, time_or_none
 from jobset_gate.sources.table import JOBSET, SOURCES
 
 MAX_REASONS: Final = 20

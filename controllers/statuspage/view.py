@@ -18,9 +18,8 @@ from controllers.statuspage.query import ListPage, ListQuery, select_page
 from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import PageSource
 from jobset_gate.barrier.model import GangKey
-from jobset_gate.explain.gang import explain_gang
+from jobset_gate.explain.gang import explain_gang, explain_pod_group
 from jobset_gate.explain.model import Explanation, GangState
-from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.podgroups.model import PodGroupKey as GroupKey
 from jobset_gate.podgroups.status import group_status
 

@@ -36,8 +36,8 @@ from jobset_gate.cli.printers.formats import (
 )
 from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.explain.document import explanation_json
-from jobset_gate.explain.podgroup import explain_pod_group
+from jobset_gate.explain.gang import explain_pod_group
+from jobset_gate.explain.text import explanation_json
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import PODS

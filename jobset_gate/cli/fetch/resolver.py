@@ -25,9 +25,8 @@ from jobset_gate.cli.fetch.train_jobs import resolve_train_job
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers import output
-from jobset_gate.explain.gang import explain_ungated
+from jobset_gate.explain.gang import explain_pod_group, explain_ungated
 from jobset_gate.explain.model import ControllerStatus, Explanation
-from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import PODS

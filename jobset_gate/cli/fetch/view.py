@@ -17,7 +17,7 @@ from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.resolver import SOURCE_OF, gated_gang
 from jobset_gate.cli.fetch.source import ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
-from jobset_gate.explain.podgroup import explain_pod_group
+from jobset_gate.explain.gang import explain_pod_group
 from jobset_gate.sources.table import JOBSET, LWS
 
 if TYPE_CHECKING:
