@@ -5,7 +5,7 @@ delete it before anything else. No pod is sent that names no group: an outage of
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any, Final, TypedDict, Unpack
 
@@ -159,15 +159,13 @@ def pod_match_conditions(groups: Groups) -> Conditions:
     """A pod that names no group fails the first one.
 
     Every field is guarded by has(): an error in a condition would refuse the pod. podgroups.admission checks the same.
+    Settings allow no character in keys and scheduler names that would need an escape in CEL.
     """
     owners = "object.metadata.ownerReferences"
-    schedulers = ", ".join(map(_quoted, groups.scheduler_names))
+    schedulers = ", ".join(f"'{it}'" for it in groups.scheduler_names)
     return (
         ("names-a-group", _names_a_group(groups.ways)),
-        (
-            "is-for-our-scheduler",
-            f"!has(object.spec.schedulerName) || object.spec.schedulerName in [{schedulers}]",
-        ),
+        ("is-for-our-scheduler", f"!has(object.spec.schedulerName) || object.spec.schedulerName in [{schedulers}]"),
         ("is-not-bound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
         _IS_NO_MIRROR,
         (
@@ -185,13 +183,8 @@ def configurations(gangs: Gangs = _ONLY_JOBSETS, **options: Unpack[HookOptions])
         [_hook(hook_name(hook, it), path, rule(it), match_conditions(it), options) for it in enabled]
         for hook, path in ((MUTATING_HOOK, MUTATE_PATH), (VALIDATING_HOOK, VALIDATE_PATH))
     )
-    for hook in mutating:
-        hook["reinvocationPolicy"] = "IfNeeded"
-    suffix = options.get("suffix", "")
-    return (
-        configuration("MutatingWebhookConfiguration", MUTATING + suffix, *mutating),
-        configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, *validating),
-    )
+    name = VALIDATING + options.get("suffix", "")
+    return _mutating(MUTATING, mutating, options), configuration("ValidatingWebhookConfiguration", name, *validating)
 
 
 def hook_name(hook: str, source: Source) -> str:
@@ -202,8 +195,7 @@ def hook_name(hook: str, source: Source) -> str:
 def pod_configuration(groups: Groups, **options: Unpack[HookOptions]) -> Json:
     """The MutatingWebhookConfiguration for pods of groups."""
     hook = _hook(POD_HOOK, POD_PATH, POD_RULE, pod_match_conditions(groups), options)
-    name = names.POD_WEBHOOK + options.get("suffix", "")
-    return configuration("MutatingWebhookConfiguration", name, hook | {"reinvocationPolicy": "IfNeeded"})
+    return _mutating(names.POD_WEBHOOK, [hook], options)
 
 
 def barrier_pod_configuration(gangs: Gangs, **options: Unpack[HookOptions]) -> Json:
@@ -213,13 +205,16 @@ def barrier_pod_configuration(gangs: Gangs, **options: Unpack[HookOptions]) -> J
     """
     given: HookOptions = {**options, "failure_policy": gangs.pod_failure_policy}
     hooks = [
-        _hook(hook, BARRIER_POD_PATH, POD_RULE, (_IS_NO_MIRROR,), given)
-        | {"objectSelector": selector, "reinvocationPolicy": "IfNeeded"}
+        _hook(hook, BARRIER_POD_PATH, POD_RULE, (_IS_NO_MIRROR,), given) | {"objectSelector": selector}
         for name, (hook, selector) in _POD_HOOKS.items()
         if name in gangs.sources
     ]
-    name = names.BARRIER_POD_WEBHOOK + options.get("suffix", "")
-    return configuration("MutatingWebhookConfiguration", name, *hooks)
+    return _mutating(names.BARRIER_POD_WEBHOOK, hooks, options)
+
+
+def _mutating(name: str, hooks: Sequence[Json], options: HookOptions) -> Json:
+    again = [hook | {"reinvocationPolicy": "IfNeeded"} for hook in hooks]
+    return configuration("MutatingWebhookConfiguration", name + options.get("suffix", ""), *again)
 
 
 def configuration(kind: str, name: str, *hooks: Json) -> Json:
@@ -233,7 +228,7 @@ def configuration(kind: str, name: str, *hooks: Json) -> Json:
 
 def _hook(name: str, path: str, requests: Json, conditions: Conditions, options: HookOptions) -> Json:
     own = options.get("own_namespace")
-    exempt = [EXEMPT_NAMESPACE, *([own] if own and own != EXEMPT_NAMESPACE else [])]
+    exempt = list(dict.fromkeys(filter(None, (EXEMPT_NAMESPACE, own))))
     selector = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}
     return {
         "name": name,
@@ -250,16 +245,12 @@ def _hook(name: str, path: str, requests: Json, conditions: Conditions, options:
 
 
 def _client_config(path: str, options: HookOptions) -> Json:
-    """Raises ValueError unless exactly one of url and service is given."""
-    url, service, ca_bundle = options.get("url"), options.get("service"), options.get("ca_bundle")
-    if (url is None) == (service is None):
-        msg = "give either url or service"
-        raise ValueError(msg)
-    if service is None:
-        where: Json = {"url": f"{url}".rstrip("/") + path}
-    else:
-        reference = {"namespace": service.namespace, "name": service.name, "port": service.port, "path": path}
-        where = {"service": reference}
+    service, ca_bundle = options.get("service"), options.get("ca_bundle")
+    where: Json = (
+        {"service": asdict(service) | {"path": path}}
+        if service
+        else {"url": f"{options.get('url')}".rstrip("/") + path}
+    )
     return where if ca_bundle is None else {**where, "caBundle": ca_bundle}
 
 
@@ -270,11 +261,6 @@ def _names_a_group(formats: Collection[Format]) -> str:
     for holder, place in holders.items():
         keys = [key for each, (where, key) in NAME_KEYS.items() if where == holder and each in formats]
         if keys:
-            named = " || ".join(f"{_quoted(key)} in {place}" for key in keys)
+            named = " || ".join(f"'{key}' in {place}" for key in keys)
             parts.append(f"(has({place}) && ({named}))")
     return " || ".join(parts)
-
-
-def _quoted(word: str) -> str:
-    """A CEL string. Settings allow no character in keys and scheduler names that would need an escape."""
-    return f"'{word}'"

@@ -83,29 +83,24 @@ class CertificateAuthority:
     def issue(self, hosts: Sequence[str], *, now: datetime, life: timedelta) -> KeyPair:
         """A new key and a serving certificate for these host names and addresses; it never outlives the CA."""
         key, ca = ec.generate_private_key(ec.SECP256R1()), self.certificate
-        leaf = (
-            _builder(_name(hosts[0]), ca.subject, key.public_key(), now, min(life, ca.not_valid_after_utc - now))
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.SubjectAlternativeName([_host(it) for it in hosts]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
-            .sign(self.key, hashes.SHA256())
+        builder = _builder(_name(hosts[0]), ca.subject, key, now, min(life, ca.not_valid_after_utc - now))
+        extensions = (
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+            x509.SubjectAlternativeName([_host(it) for it in hosts]),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()),
         )
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=False)
+        leaf = builder.sign(self.key, hashes.SHA256())
         return KeyPair(leaf.public_bytes(serialization.Encoding.PEM), _key_text(key))
 
 
 def create(name: str, *, now: datetime, life: timedelta) -> CertificateAuthority:
     """A new CA. `name` should be unique: clients look for an issuer by its name."""
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = (
-        _builder(_name(name), _name(name), key.public_key(), now, life)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return CertificateAuthority(certificate, key)
+    builder = _builder(_name(name), _name(name), key, now, life)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return CertificateAuthority(builder.add_extension(identifier, critical=False).sign(key, hashes.SHA256()), key)
 
 
 def load(certificate: x509.Certificate, key: bytes) -> CertificateAuthority | None:
@@ -146,23 +141,24 @@ def is_signed_by(leaf: x509.Certificate, by: x509.Certificate) -> bool:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
+    """Of a CA if it is its own issuer."""
+    is_ca = subject == issuer
+    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    never = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
+    usage = x509.KeyUsage(digital_signature=True, key_cert_sign=is_ca, crl_sign=is_ca, **never)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - min(BACKDATED, life / 10))
         .not_valid_after(now + life)
+        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
+        .add_extension(usage, critical=True)
     )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
-    never = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
-    return x509.KeyUsage(digital_signature=True, key_cert_sign=signs_certificates, crl_sign=signs_certificates, **never)
 
 
 def _key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
