@@ -176,7 +176,7 @@ class ListHandlers:
         text = html.list_page(
             context.page_frame(login, kind, page.query.link(page=page.query.page), page.query.events()),
             page,
-            narrowed=_narrowed(visibility, page.query.namespace),
+            narrowed="" if page.query.namespace else ", ".join(right.name for right in visibility.restricted),
             limited=visibility.limited,
             groups_kept=self._groups_kept,
         )
@@ -210,13 +210,6 @@ def build_app(
         ]
     )
     return app
-
-
-def _narrowed(visibility: Visibility, namespace: str) -> str:
-    if not visibility.restricted or namespace:
-        return ""
-    kinds = ", ".join(right.name for right in visibility.restricted)
-    return f"Shown is what is in namespaces in which you may list {kinds}."
 
 
 async def _redirect_to_list(_: web.Request) -> web.Response:

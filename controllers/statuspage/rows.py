@@ -12,7 +12,7 @@ from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, Value
-from jobset_gate.explain.model import Explanation, GangState
+from jobset_gate.explain.model import WAITING_STATES, Explanation, GangState
 from jobset_gate.kube.resources import LEADER_WORKER_SETS
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
@@ -153,23 +153,19 @@ def row_id(key: GangKey) -> str:
     return f"{_IDS[key.source]}-{key.namespace}.{key.name}"
 
 
-def gang_path(key: GangKey) -> str:
-    """The address of its page."""
-    return f"/{FOLDERS[key.source]}/{key}"
-
-
 def gang_row(it: Explanation, seen: GangSnapshot, prices: Prices) -> StatusRow:
     """The row of a gang with a start barrier."""
-    waits, key = it.state in _WAITING, seen.workload.key
+    waits, key = it.state in WAITING_STATES, seen.workload.key
+    moments = (it.waiting_since, *(one.oldest_created_at for one in it.missing)) if waits else ()
     return _row(
         it,
         id=row_id(key),
         kind=RowKind.GANG,
-        path=gang_path(key),
+        path=f"/{FOLDERS[key.source]}/{key}",
         message=_message(it),
         created=seen.workload.created,
         needs=(GANGS[key.source],),
-        since=_waits_since(it) if waits else None,
+        since=min((moment for moment in moments if moment is not None), default=None),
         held=held_devices(seen, prices) if waits else (),
         ended=_ENDED[it.state](seen) if it.state in _ENDED else None,
     )
@@ -220,11 +216,6 @@ def sum_devices(rows: Iterable[StatusRow]) -> tuple[HeldDevices, ...]:
     return tuple(sorted(found, key=lambda it: (-it.count, it.resource)))
 
 
-def _waits_since(it: Explanation) -> float | None:
-    moments = (it.waiting_since, *(one.oldest_created_at for one in it.missing))
-    return min((moment for moment in moments if moment is not None), default=None)
-
-
 def _timed_out(seen: GangSnapshot) -> float | None:
     """Nobody writes it down; the gang's clock and the timeout say it, as long as the ConfigMap exists."""
     jobset, home = seen.workload, seen.own_config_map
@@ -242,6 +233,9 @@ def _index_failed(seen: GangSnapshot) -> float | None:
 
 
 def _row(it: Explanation, **more: Any) -> StatusRow:
+    reasons = Counter[str]()
+    for one in it.missing:
+        reasons[one.reason] += one.count
     return StatusRow(
         namespace=it.namespace,
         name=it.name,
@@ -249,22 +243,11 @@ def _row(it: Explanation, **more: Any) -> StatusRow:
         tone=_TONES.get(it.state, Severity.WAIT),
         started=it.started,
         expected=it.expected,
-        until=_deadline(it),
-        reasons=_reasons(it),
+        until=None if it.waiting_since is None or it.timeout is None else it.waiting_since + it.timeout,
+        reasons=tuple(reasons.items()),
         explanation=msgspec.structs.replace(it, now=0.0),
         **more,
     )
-
-
-def _deadline(it: Explanation) -> float | None:
-    return None if it.waiting_since is None or it.timeout is None else it.waiting_since + it.timeout
-
-
-def _reasons(it: Explanation) -> tuple[tuple[str, int], ...]:
-    found = Counter[str]()
-    for one in it.missing:
-        found[one.reason] += one.count
-    return tuple(found.items())
 
 
 def _message(it: Explanation) -> str:
@@ -306,4 +289,3 @@ _ENDED: Final[Mapping[str, Callable[[GangSnapshot], float | None]]] = {
     GangState.TIMED_OUT: _timed_out,
     GangState.INDEX_FAILED: _index_failed,
 }
-_WAITING: Final = (GangState.WAITING, GangState.DUE)

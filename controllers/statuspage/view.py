@@ -88,15 +88,15 @@ class StatusView:
 
     async def _refresh_gangs(self) -> None:
         now = self._source.clock()
-        self._dirty.update(key for key in self._gangs if self._expired(self.rows[rows.row_id(key)], now))
+        for key in self._gangs:
+            row = self.rows[rows.row_id(key)]
+            if row.until is not None and row.until <= now and row.state == GangState.WAITING:
+                self._dirty.add(key)
         for key in list(self._dirty):
             if self._gangs.get(key, 0.0) <= self._monotonic():
                 self._dirty.discard(key)
                 self._refresh_gang(key)
                 await asyncio.sleep(0)
-
-    def _expired(self, row: StatusRow, now: float) -> bool:
-        return row.until is not None and row.until <= now and row.state == GangState.WAITING
 
     def _refresh_gang(self, key: GangKey) -> None:
         begin = self._monotonic()

@@ -301,7 +301,7 @@ def explain_pod_group(
         started=counts.bound,
         passed=counts.running,
         missing=tuple(_lacks(report)),
-        timeout=_limit(record) if placing and record is not None else None,
+        timeout=round(record.wait * (2 if record.extended else 1)) if placing and record is not None else None,
         waiting_since=clock,
         decided=None if record is None or record.stage is not AdmissionState.OPEN else record.at,
         afterwards=_afterwards(record) if placing and record is not None else "",
@@ -310,10 +310,6 @@ def explain_pod_group(
         unknown=tuple(unknown),
         commands=_group_commands(report),
     )
-
-
-def _limit(record: AdmissionRecord) -> int:
-    return round(float(record.wait) * (2 if record.extended else 1))
 
 
 def _afterwards(record: AdmissionRecord) -> str:

@@ -31,15 +31,18 @@ def gang_timeline(
     notes: Sequence[str] = (),
 ) -> Timeline:
     """Pods of earlier attempts, and those that others have replaced, are left out; the notes say so."""
-    devices = {target.name: target.devices for target in workload.targets}
-    ours = [pod for pod in pods if pod.replicated_job in devices]
+    turn = {target.name: number for number, target in enumerate(workload.targets)}
+    ours = [pod for pod in pods if pod.replicated_job in turn]
     mine = [pod for pod in ours if (pod.generation.uid, pod.generation.attempt) == (workload.uid, workload.attempt)]
-    kept = [msgspec.structs.replace(pod, devices=devices[pod.replicated_job]) for pod in _slots(mine)]
+    kept = sorted(_slots(mine), key=lambda it: (turn[it.replicated_job], it.job_index, it.index or 0, it.name))
+    kept = [msgspec.structs.replace(it, devices=workload.targets[turn[it.replicated_job]].devices) for it in kept]
     verdict = _verdict(workload, gate, kept)
     opened = _opened(workload, gate, verdict, kept)
-    first, late = _parted(_ordered(workload, kept), opened)
+    first, late = _parted(kept, opened)
     clock = gate.waiting_since if gate is not None else None
     since = clock.at if clock is not None and _present(workload, kept, clock.generation) else None
+    # Without the ConfigMap: what the condition says, if it is about this attempt.
+    reason = workload.condition.reason if workload.condition is not None and opened is not None else ""
     gone = verdict is not None and (workload.finished or verdict.kind is VerdictKind.TIMEOUT)
     counted = messages.parse_progress(verdict.message) if verdict is not None and gone else None
     made = Timeline(
@@ -50,7 +53,7 @@ def gang_timeline(
         now=now,
         created=workload.created or None,
         waiting_since=since,
-        verdict=verdict.cause if verdict is not None else _condition_reason(workload, opened),
+        verdict=verdict.cause if verdict is not None else reason,
         opened=opened,
         timed_out=_timed_out(workload, verdict, since),
         decision=verdict.message if verdict is not None and gone else "",
@@ -78,11 +81,6 @@ def _slots(pods: Iterable[PodTimeline]) -> list[PodTimeline]:
             continue
         found += [it for it in some if it.alive] or some
     return found
-
-
-def _ordered(workload: WorkloadSeen, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
-    turn = {target.name: number for number, target in enumerate(workload.targets)}
-    return sorted(pods, key=lambda it: (turn[it.replicated_job], it.job_index, it.index or 0, it.name))
 
 
 def _parted(
@@ -137,11 +135,6 @@ def _timed_out(workload: WorkloadSeen, verdict: Verdict | None, since: float | N
     if since is None or workload.config.timeout is None:
         return None
     return since + workload.config.timeout
-
-
-def _condition_reason(workload: WorkloadSeen, opened: float | None) -> str:
-    """Without the ConfigMap: what the condition says, if it is about this attempt."""
-    return workload.condition.reason if workload.condition is not None and opened is not None else ""
 
 
 # --- What one has to know --------------------------------------------------------------------------------------------

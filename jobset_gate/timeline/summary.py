@@ -90,7 +90,7 @@ def idle_devices(timeline: Timeline, prices: Prices = _NO_PRICES) -> tuple[IdleD
             devices=devices[name],
             seconds=idle,
             unknown=unknown[name],
-            cost=_cost(name, idle, prices),
+            cost=None if (price := prices.get(name, prices.get(""))) is None else idle / HOUR * price,
         )
         for name, idle in sorted(seconds.items())
     )
@@ -110,11 +110,6 @@ def total_cost(costs: Iterable[IdleDevices]) -> float | None:
     found = [it.cost for it in costs]
     known = [it for it in found if it is not None]
     return sum(known) if known and len(known) == len(found) else None
-
-
-def _cost(resource: str, seconds: float, prices: Prices) -> float | None:
-    price = prices.get(resource, prices.get(""))
-    return None if price is None else seconds / HOUR * price
 
 
 # --- In sentences ----------------------------------------------------------------------------------------------------

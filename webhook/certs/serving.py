@@ -89,11 +89,8 @@ class Rollover:
             return trusted or not is_valid(self.slot.chain[0], now)
         # Both are trusted according to the configurations, which some API servers may not have read yet.
         settled = bool(self._trusted.seen_for(self._settling, now))
-        return trusted and (settled or self._same_issuer(new, bundles))
-
-    def _same_issuer(self, new: tuple[x509.Certificate, ...], bundles: Bundles) -> bool:
-        theirs, ours = issuer(new, bundles), issuer(self.slot.chain, bundles)
-        return theirs is not None and theirs == ours
+        theirs = issuer(new, bundles)
+        return trusted and (settled or (theirs is not None and theirs == issuer(self.slot.chain, bundles)))
 
 
 def untrusted_reason(
@@ -105,7 +102,8 @@ def untrusted_reason(
     """
     for one in chain:
         if not is_valid(one, now):
-            return f"the serving certificate is valid from {_dates(one)} only"
+            dates = f"{one.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ} to {one.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
+            return f"the serving certificate is valid from {dates} only"
     for name, text in bundles.items():
         refusal = _refusal(served, text, host, now)
         if refusal:
@@ -157,10 +155,6 @@ def _advanced(end: ssl.SSLObject) -> bool:
     except ssl.SSLWantReadError:
         return False
     return True
-
-
-def _dates(one: x509.Certificate) -> str:
-    return f"{one.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ} to {one.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
 
 
 # --- A throw-away certificate, for the demo, tests and a first try ---------------------------------------------------

@@ -29,7 +29,7 @@ from webhook.certs.ca import (
     keys,
 )
 from webhook.certs.ca_injector import MANAGER, InjectedCas, WriteConflict
-from webhook.certs.rotation import CaSecretContents, FirstSeen, RotationChange, RotationPolicy, RotationSnapshot, change
+from webhook.certs.rotation import CaSecretContents, FirstSeen, RotationPolicy, RotationSnapshot, change
 
 Now = Callable[[], datetime]
 
@@ -161,7 +161,9 @@ class OwnCaSource:
         if wanted is not None:
             try:
                 contents = (await self._secret.write(stored, wanted.contents)).contents
-                self._log_change(wanted)
+                self._changed("ca")
+                trusted = [fingerprint(one)[:16] for one in wanted.contents.trusted]
+                log.info("CA Secret written", secret=self._secret.name, why=wanted.why, trusted=trusted)
             except Conflict as error:
                 raise WriteConflict(self._secret.name) from error
             except ApiError as refused:
@@ -181,11 +183,6 @@ class OwnCaSource:
         self._pair = ca.issue(self._hosts, now=now, life=self._policy.leaf_life)
         self._changed("leaf")
         return self._pair
-
-    def _log_change(self, made: RotationChange) -> None:
-        self._changed("ca")
-        trusted = [fingerprint(one)[:16] for one in made.contents.trusted]
-        log.info("CA Secret written", secret=self._secret.name, why=made.why, trusted=trusted)
 
 
 class FileSource:
