@@ -1,8 +1,8 @@
 """Memory limits for request and response bodies: a size limit for each, and a budget for all large ones together."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from aiohttp import web
@@ -40,11 +40,8 @@ class BodyBudget:
         size = length if length > SMALL else 0
         if size > self._free:
             await self._wait(size)
-        self._acquire(request, size)
-        try:
+        with self._hold(request, size):
             yield await _read(request)
-        finally:
-            self._release(request, size)
 
     async def write(self, request: web.Request, answer: bytes) -> web.StreamResponse:
         """Sends the answer in pieces: its memory is released when the client has read it."""
@@ -52,8 +49,7 @@ class BodyBudget:
         if size > self._free:
             self._abort_slowest()
             raise _later()
-        self._acquire(request, size)
-        try:
+        with self._hold(request, size):
             response = web.StreamResponse(headers={"Content-Type": "application/json"})
             response.content_length = len(answer)
             await response.prepare(request)
@@ -61,18 +57,18 @@ class BodyBudget:
                 await response.write(answer[start : start + SMALL])
             await response.write_eof()
             return response
-        finally:
-            self._release(request, size)
 
-    def _acquire(self, request: web.Request, size: int) -> None:
+    @contextmanager
+    def _hold(self, request: web.Request, size: int) -> Iterator[None]:
         self._free -= size
         if size:
             self._held[request.protocol] = asyncio.get_running_loop().time()
-
-    def _release(self, request: web.Request, size: int) -> None:
-        self._free += size
-        self._held.pop(request.protocol, None)
-        self._changed.set()
+        try:
+            yield
+        finally:
+            self._free += size
+            self._held.pop(request.protocol, None)
+            self._changed.set()
 
     async def _wait(self, size: int) -> None:
         if self._waiting >= MOST_WAITING:

@@ -1,7 +1,6 @@
 """Pages and fragments of HTML. Everything that comes from a cluster is escaped: tenants choose names and messages."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from controllers.statuspage.pods import PodsSection
 from controllers.statuspage.query import ORDERS, ListPage
 from controllers.statuspage.rows import RowKind, StatusRow
-from controllers.statuspage.source import Freshness, freshness_sentences
+from controllers.statuspage.source import Freshness
 from jobset_gate import names
 from jobset_gate.explain import text as explain_text
 from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation
@@ -72,8 +71,7 @@ def _templates() -> jinja2.Environment:
         left=_left,
         money=money,
         navigation=False,
-        moment=_moment,
-        sentences=freshness_sentences,
+        moment=lambda at: explain_text.format_time(at)[11:19],
         span=explain_text.format_duration,
         date=explain_text.format_time,
         reason=explain_text.missing_reason,
@@ -228,7 +226,3 @@ def _render(template: str, **known: Any) -> str:
 
 def _left(until: float, now: float) -> str:
     return f"{explain_text.format_duration(until - now)} left" if until > now else "time is up"
-
-
-def _moment(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")

@@ -8,7 +8,7 @@ from typing import Final
 
 from controllers.statuspage.rows import Severity
 from jobset_gate.barrier.model import PendingCause, Value
-from jobset_gate.timeline.model import PodTimeline, Step
+from jobset_gate.timeline.model import PLACEMENT_STEPS, PodTimeline, Step
 from jobset_gate.timeline.svg import LEFT, RIGHT, WIDTH, Drawing, Window
 
 MAX_PODS: Final = 300
@@ -16,17 +16,9 @@ MAX_PODS: Final = 300
 NARROWEST: Final = 4
 """Seconds of a window."""
 
-_STAGES: Final = (
-    (Step.RUNNING, "Running", Severity.GOOD),
-    (Step.RELEASED, "Released", Severity.GOOD),
-    (Step.STARTED, "Started", Severity.GOOD),
-)
-"""Of the pods of a JobSet, the furthest first."""
-_GROUP_STAGES: Final = (
-    (Step.RUNNING, "Running", Severity.GOOD),
-    (Step.SCHEDULED, "Bound", Severity.GOOD),
-    (Step.OPENED, "Unscheduled", Severity.WAIT),
-)
+_STAGES: Final = {Step.RUNNING: "Running", Step.RELEASED: "Released", Step.STARTED: "Started"}
+"""Of the pods of a gang, the furthest first."""
+_GROUP_STAGES: Final = {Step.RUNNING: "Running", Step.SCHEDULED: "Bound"}
 """Of the pods of a pod group."""
 
 
@@ -91,11 +83,14 @@ def _stage(pod: PodTimeline, cause: PendingCause | None) -> tuple[str, Severity]
         return "Terminating", Severity.WAIT
     if pod.phase == "Succeeded":
         return "Succeeded", Severity.QUIET
-    in_group = Step.STARTED not in pod.path.steps
-    stages = _GROUP_STAGES if in_group else _STAGES
-    otherwise = "Held" if in_group else "Starting" if pod.reached(Step.SCHEDULED) else "Unscheduled"
-    waits = otherwise if cause is None else str(cause.reason)
-    return next(((name, tone) for step, name, tone in stages if pod.reached(step)), (waits, Severity.WAIT))
+    in_group = pod.path is PLACEMENT_STEPS
+    for step, name in (_GROUP_STAGES if in_group else _STAGES).items():
+        if pod.reached(step):
+            return name, Severity.GOOD
+    if in_group:
+        return "Unscheduled" if pod.reached(Step.OPENED) else "Held", Severity.WAIT
+    waits = "Starting" if pod.reached(Step.SCHEDULED) else "Unscheduled"
+    return waits if cause is None else str(cause.reason), Severity.WAIT
 
 
 def _stages(rows: Iterable[PodRow]) -> str:

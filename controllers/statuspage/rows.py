@@ -91,11 +91,6 @@ class HeldDevices(Value, frozen=True):
     """Of one device for an hour."""
 
     @property
-    def since(self) -> float:
-        """The mean of these times."""
-        return self.since_sum / self.count
-
-    @property
     def cost_per_hour(self) -> float | None:
         """None without a price."""
         return None if self.price is None else self.price * self.count

@@ -1,6 +1,6 @@
 """What the page reads of its controller: the caches of gangs and pod groups, and how fresh they are."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -51,6 +51,22 @@ class Freshness(Value, frozen=True):
         none = "no controller leads at this moment: no gate is opened and no gang times out until one does"
         return ControllerStatus(leads=False, message=none)
 
+    def sentences(self, now: float) -> Iterator[str]:
+        """How fresh the page is, and which replica leads, as text."""
+        if self.unlisted:
+            yield f"Nothing can be shown yet: {self.unlisted}."
+            return
+        if self.lost:
+            kinds, since = ", ".join(self.lost), format_time(now - self.lost_for)
+            yield f"Old: no watch of {kinds} since {since}; what has changed after that is not shown."
+        else:
+            yield "Watches connected."
+        if self.holder and not self.leads:
+            known = "it sees the same cluster, and of groups what the leader wrote"
+            yield f"{self.holder} leads, this replica stands by: {known}."
+        elif not self.leads:
+            yield "No controller leads at this moment: nothing is released, opened or timed out until one does."
+
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
@@ -82,23 +98,3 @@ def disconnected_watches(informers: Iterable[Informer[Any, Any]]) -> tuple[tuple
         and not (it.is_not_installed and it.resource in optional)
     }
     return tuple(sorted(silent)), max(silent.values(), default=0.0)
-
-
-def freshness_sentences(fresh: Freshness, now: float) -> Sequence[str]:
-    """How fresh the page is, and which replica leads, as text."""
-    if fresh.unlisted:
-        return (f"Nothing can be shown yet: {fresh.unlisted}.",)
-    if fresh.lost:
-        kinds = ", ".join(fresh.lost)
-        since = format_time(now - fresh.lost_for)
-        first = f"Old: no watch of {kinds} since {since}; what has changed after that is not shown."
-    else:
-        first = "Watches connected."
-    if fresh.leads:
-        return (first,)
-    if not fresh.holder:
-        return (first, "No controller leads at this moment: nothing is released, opened or timed out until one does.")
-    return (
-        first,
-        f"{fresh.holder} leads, this replica stands by: it sees the same cluster, and of groups what the leader wrote.",
-    )

@@ -136,35 +136,36 @@ class EventStreams:
         self._changed = asyncio.Event()
 
 
-class _FreshnessFeed:
-    """The fragment about the caches' freshness, when it has changed."""
+class _Feed:
+    """What both kinds of open pages have: the fragment about the caches' freshness, when it has changed."""
 
-    def __init__(self, freshness: Callable[[], Freshness]) -> None:
-        self._freshness = freshness
+    def __init__(self, view: StatusView, freshness: Callable[[], Freshness]) -> None:
+        self._view, self._freshness = view, freshness
         self._sent: Freshness | None = None
 
-    def changed(self, now: float) -> tuple[dict[str, str], Freshness]:
-        fresh = self._freshness()
-        if self._sent is not None and msgspec.structs.replace(fresh, lost_for=self._sent.lost_for) == self._sent:
-            return {}, fresh
+    def _fresh_parts(self, now: float) -> dict[str, str]:
+        fresh, sent = self._freshness(), self._sent
+        if sent is not None and msgspec.structs.replace(fresh, lost_for=sent.lost_for) == sent:
+            return {}
         self._sent = fresh
-        return {"fresh": html.freshness_fragment(fresh, now)}, fresh
+        return {"fresh": html.freshness_fragment(fresh, now)}
 
 
-class ListFeed:
+class ListFeed(_Feed):
+    """The updates of an open list."""
+
     def __init__(
         self, view: StatusView, query: ListQuery, freshness: Callable[[], Freshness], *, groups_kept: bool
     ) -> None:
-        self._view, self._query, self._groups_kept = view, query, groups_kept
-        self._freshness = _FreshnessFeed(freshness)
+        super().__init__(view, freshness)
+        self._query, self._groups_kept = query, groups_kept
         self._page: ListPage | None = None
         self._order: list[str] = []
         self._revisions: dict[str, int] = {}
         self._fragments: dict[str, str] = {}
 
     def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
-        """What has changed since the last call; {} if nothing has."""
-        parts, update = self._freshness.changed(now)[0], PageUpdate()
+        parts, update = self._fresh_parts(now), PageUpdate()
         page = self._view.page_of(self._query, visibility)
         if page is not self._page:
             self._page = page
@@ -172,38 +173,34 @@ class ListFeed:
             parts |= {name: text for name, text in fragments.items() if self._fragments.get(name) != text}
             self._fragments = fragments
             update |= self._changed_rows(page.rows, now)
-        if parts:
-            update["parts"] = parts
-        return update
+        return update | {"parts": parts} if parts else update
 
     def _changed_rows(self, rows: Iterable[StatusRow], now: float) -> PageUpdate:
         current = {row.id: row for row in rows}
         new = [row for row in current.values() if self._revisions.get(row.id) != row.revision]
         update: PageUpdate = {"rows": {row.id: html.row_fragment(row, now) for row in new}} if new else {}
-        order = list(current)
-        if order != self._order or self._revisions.keys() != current.keys():
-            update["order"] = order
-        self._order, self._revisions = order, {row.id: row.revision for row in current.values()}
+        if list(current) != self._order:
+            update["order"] = self._order = list(current)
+        self._revisions = {row.id: row.revision for row in current.values()}
         return update
 
 
-class DetailFeed:
+class DetailFeed(_Feed):
     """The updates of the page of one gang or pod group."""
 
     def __init__(self, view: StatusView, row_id: str, freshness: Callable[[], Freshness]) -> None:
-        self._view, self._row_id = view, row_id
-        self._freshness = _FreshnessFeed(freshness)
-        self._revision = -1
+        super().__init__(view, freshness)
+        self._row_id, self._revision = row_id, -1
 
     def next_update(self, visibility: Visibility, now: float) -> PageUpdate | None:
         """None when the gang is gone, or its viewer may no longer see it."""
         row = self._view.rows.get(self._row_id)
         if row is None or not visibility.shows_row(row):
             return None
-        parts, fresh = self._freshness.changed(now)
+        parts = self._fresh_parts(now)
         if not parts and row.revision == self._revision:
             return {}
         # Freshness has a sentence about the leader in the detail, too.
         self._revision = row.revision
-        about = html.detail_fragment(row, fresh, now)
-        return {"title": f"{html.detail_title(row)} - jobset-gate", "parts": {**parts, "about": about}}
+        parts["about"] = html.detail_fragment(row, self._freshness(), now)
+        return {"title": f"{html.detail_title(row)} - jobset-gate", "parts": parts}

@@ -115,39 +115,26 @@ def after_timeout(workload: WorkloadSeen, policy: FailurePolicies | None) -> str
     if policy is None:
         return f"{ends}; what follows is up to backoffLimit and {'failurePolicy' if restarts else 'podFailurePolicy'}"
     if not restarts:
-        return f"{ends}; {_only_job_fails(policy, kind)}"
+        return f"{ends}; {_jobs_fail(policy, kind)}"
     return "; ".join((ends, _jobs_fail(policy), _workload_fails(policy, kind)))
 
 
-def _only_job_fails(policy: FailurePolicies, kind: str) -> str:
-    """From the pods to the workload, which is their Job."""
+def _jobs_fail(policy: FailurePolicies, only: str = "") -> str:
+    """From the pods to their Jobs; `only`: the kind of a workload that is its only Job."""
     if policy.exit_actions:
-        return _exit_actions(policy)
-    (limit,) = policy.backoff_limits or (0,)
+        return f"podFailurePolicy says {' or '.join(policy.exit_actions)} to that"
+    limits = " or ".join(map(str, policy.backoff_limits or (0,)))
     if policy.per_index:
-        fails = "each index fails at once" if not limit else f"each index fails after {limit} retries"
-        return f"with backoffLimitPerIndex {limit} {fails}, and the {kind} when all its indexes have ended"
-    if not limit:
-        return f"with backoffLimit 0 the {kind} fails at once"
-    if not policy.restarts_in_place:
-        return f"the {kind} replaces its pods until backoffLimit {limit} is used up, then it fails"
-    return f"kubelets restart it, with the same result, until backoffLimit {limit} is used up and the {kind} fails"
-
-
-def _jobs_fail(policy: FailurePolicies) -> str:
-    """From the pods to their Jobs."""
-    if policy.exit_actions:
-        return _exit_actions(policy)
-    limits = " or ".join(map(str, policy.backoff_limits))
-    if policy.backoff_limits == (0,):
-        return "with backoffLimit 0 its Job fails at once"
-    if not policy.restarts_in_place:
-        return f"Jobs replace their pods until backoffLimit {limits} is used up, then they fail"
-    return f"kubelets restart it, with the same result, until backoffLimit {limits} is used up and the Jobs fail"
-
-
-def _exit_actions(policy: FailurePolicies) -> str:
-    return f"podFailurePolicy says {' or '.join(policy.exit_actions)} to that"
+        fails = "each index fails at once" if limits == "0" else f"each index fails after {limits} retries"
+        return f"with backoffLimitPerIndex {limits} {fails}, and the {only} when all its indexes have ended"
+    if limits == "0":
+        return f"with backoffLimit 0 {f'the {only}' if only else 'its Job'} fails at once"
+    used_up, fail = f"until backoffLimit {limits} is used up", f"the {only} fails" if only else "the Jobs fail"
+    if policy.restarts_in_place:
+        return f"kubelets restart it, with the same result, {used_up} and {fail}"
+    if only:
+        return f"the {only} replaces its pods {used_up}, then it fails"
+    return f"Jobs replace their pods {used_up}, then they fail"
 
 
 def _workload_fails(policy: FailurePolicies, kind: str) -> str:

@@ -114,27 +114,23 @@ def add_pull(known: dict[str, dict[str, float]], event: CoreEvent, pods: Collect
 def _gate(barrier: wire.ContainerStatus | None) -> tuple[float | None, float | None, float | None]:
     """When it came to the gate, passed it, or ended there."""
     state = (barrier and barrier.state) or wire.ContainerState()
-    if state.running is not None:
-        return seconds(state.running.started_at), None, None
-    if state.terminated is None:
+    run = _run(state)
+    if run is None:
         return None, None, None
-    start, end = seconds(state.terminated.started_at), seconds(state.terminated.finished_at)
-    return (start, end, None) if state.terminated.exit_code == 0 else (start, None, end)
+    start, end = seconds(run.started_at), seconds(run.finished_at)
+    return (start, end, None) if state.running or run.exit_code == 0 else (start, None, end)
 
 
 def _gone(seen: TimedPod, barrier: wire.ContainerStatus | None, *, ran: bool) -> frozenset[Step]:
     """Steps that it has reached, whatever their times: those before them follow."""
-    found = set()
-    if seen.spec.node_name:
-        found.add(Step.SCHEDULED)
     run = _run(barrier.state) if barrier is not None else None
-    if run is not None:
-        found.add(Step.STARTED)
-    if run is not None and run.exit_code == 0:
-        found.add(Step.RELEASED)
-    if ran or seen.status.phase == "Succeeded":
-        found.add(Step.RUNNING)
-    return frozenset(found)
+    reached = {
+        Step.SCHEDULED: bool(seen.spec.node_name),
+        Step.STARTED: run is not None,
+        Step.RELEASED: run is not None and run.exit_code == 0,
+        Step.RUNNING: ran or seen.status.phase == "Succeeded",
+    }
+    return frozenset(step for step, is_reached in reached.items() if is_reached)
 
 
 def _first(mains: Collection[wire.ContainerStatus]) -> tuple[float | None, bool]:

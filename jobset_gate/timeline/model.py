@@ -51,7 +51,7 @@ class StepSequence(Value, frozen=True):
 
     steps: tuple[Step, ...]
     transitions: tuple[tuple[Step, Activity], ...]
-    """Steps that part two doings, with what begins with each; the pulls happen within one."""
+    """Steps that part two activities, with what begins with each; the pulls happen within one."""
     held: tuple[Step, Step]
     """From when to when a gate of ours holds them."""
     arrival: Step
@@ -60,7 +60,7 @@ class StepSequence(Value, frozen=True):
 
     @property
     def transition_steps(self) -> tuple[Step, ...]:
-        """Steps that part two doings."""
+        """Steps that part two activities."""
         return tuple(step for step, _ in self.transitions)
 
     @property
@@ -168,24 +168,19 @@ class PodTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     def spans(self, until: float) -> tuple[ActivitySpan, ...]:
         """What it was doing from its creation up to `until` or to its end; never backwards, whatever clocks say."""
-        lost = self.unknown_steps
         found: list[ActivitySpan] = []
-        parts = self.path.transition_steps
-        for number, (step, doing) in enumerate(self.path.transitions):
+        end = self.stopped_at
+        if end is None:  # of one that is gone, nobody knows how long it went on
+            end = until if self.alive else max(self.times.values(), default=until)
+        parts, lost = self.path.transition_steps, self.unknown_steps
+        for (step, doing), next_step in zip(self.path.transitions, (*parts[1:], None), strict=True):
             if step not in self.times:
                 continue
-            later = [it for it in parts[number + 1 :] if it in self.times]
-            end = self.times[later[0]] if later else self._end(until)
-            sure = number + 1 == len(parts) or parts[number + 1] not in lost
+            later = (self.times[it] for it in parts[parts.index(step) + 1 :] if it in self.times)
             start = max(self.times[step], found[-1].end if found else self.times[step])
-            found.append(ActivitySpan(activity=doing if sure else Activity.UNKNOWN, start=start, end=max(start, end)))
+            activity = Activity.UNKNOWN if next_step in lost else doing
+            found.append(ActivitySpan(activity=activity, start=start, end=max(start, next(later, end))))
         return tuple(found)
-
-    def _end(self, until: float) -> float:
-        if self.stopped_at is not None:
-            return self.stopped_at
-        # Of one that is gone, nobody knows how long it went on.
-        return until if self.alive else max(self.times.values())
 
 
 class Placement(Value, frozen=True):

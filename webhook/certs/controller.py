@@ -95,8 +95,10 @@ class CertificateController:
         """A failure is logged and counted; the next reconcile retries."""
         try:
             await self.reconcile()
-        except (KubeError, WriteConflict) as problem:
-            self._failed(f"{problem}" if isinstance(problem, KubeError) else f"{problem} changes all the time")
+        except KubeError as problem:
+            self._failed(f"{problem}")
+        except WriteConflict as problem:
+            self._failed(f"{problem} changes all the time")
         except Exception as problem:  # any other error: the present certificate is served on
             log.exception("the certificate could not be reconciled")
             self._failed(f"{type(problem).__name__}: {problem}")
