@@ -90,7 +90,7 @@ class PageContext:
 
     def report_missing(self, kind: RowKind, namespace: str, name: str) -> NoReturn:
         """404 to a viewer who may see this kind in this namespace."""
-        what = "gang" if kind is RowKind.GANG else "pod group"
+        what = kind.noun.removesuffix("s")
         links = [(ListQuery(kind, namespace=namespace).link(), f"All {what}s in namespace {namespace}")]
         line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
         raise PageRefused(problem_response(404, f"There is no {what} {namespace}/{name}", line, links=links))

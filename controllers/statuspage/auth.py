@@ -245,8 +245,9 @@ class Authenticator:
 
     def _login_form(self, request: web.Request, problem: str = "", after: str = "") -> web.Response:
         """401, with the form."""
+        form = html.render("login", title="Sign in", problem=problem, next=after or local_path(request.path_qs))
         challenge = {"WWW-Authenticate": 'Bearer realm="jobset-gate"'}
-        response = html_response(html.login_page(problem, after or local_path(request.path_qs)), 401, **challenge)
+        response = html_response(form, 401, **challenge)
         response[PROBLEM] = problem or "Send a token of the cluster: Authorization: Bearer TOKEN"
         return response
 

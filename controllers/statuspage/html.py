@@ -24,9 +24,6 @@ from jobset_gate.timeline.summary import money
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
 NAMES_OFFERED: Final = 200
-_NOUNS: Final = {RowKind.GANG: ("Gangs", "gangs", "Started"), RowKind.GROUP: ("Pod groups", "pod groups", "Bound")}
-
-
 _COLUMNS: Final = (
     ("Name", "name", True),
     ("State", "attention", True),
@@ -74,7 +71,6 @@ def _templates() -> jinja2.Environment:
         moment=lambda at: explain_text.format_time(at)[11:19],
         span=explain_text.format_duration,
         date=explain_text.format_time,
-        reason=explain_text.missing_reason,
         named=explain_text.slot_list,
         frame=None,
         now=0.0,
@@ -84,57 +80,49 @@ def _templates() -> jinja2.Environment:
     return made
 
 
+def render(template: str, **known: Any) -> str:
+    """A page or a fragment of one, of the file of templates of that name."""
+    return _templates().get_template(f"{template}.html").render(known)
+
+
 def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool, groups_kept: bool) -> str:
     """The list of gangs, or of groups."""
-    heading, _, counted = _NOUNS[view.query.kind]
+    kind = view.query.kind
     choices = dict.fromkeys((*view.namespaces, *((view.query.namespace,) if view.query.namespace else ())))
-    return _page(
+    return render(
         "list",
-        frame,
-        title=heading,
-        heading=heading,
-        counted=counted,
+        now=frame.now,
+        frame=frame,
+        title=kind.noun.capitalize(),
+        view=view,
+        groups_kept=groups_kept,
         narrowed=narrowed,
         limited=limited,
         choices=list(choices)[: NAMES_OFFERED + 1],
         orders={**{word: name for word, (name, _) in ORDERS.items()}, view.query.sort: view.query.order},
-        columns=[(name or counted, word, ascending) for name, word, ascending in _COLUMNS],
-        **_of_view(view, groups_kept=groups_kept),
+        columns=[(name or kind.counted, word, ascending) for name, word, ascending in _COLUMNS],
     )
 
 
 def list_fragments(view: ListPage, now: float, *, groups_kept: bool) -> dict[str, str]:
     """The changing parts of a list other than its rows, by the id of their element."""
-    known = _of_view(view, groups_kept=groups_kept)
-    return {name: _render(name, now=now, **known) for name in ("cards", "summary", "empty", "pager")}
-
-
-def row_fragment(row: StatusRow, now: float) -> str:
-    return _render("row", row=row, now=now)
-
-
-def freshness_fragment(fresh: Freshness, now: float) -> str:
-    return _render("fresh", frame={"fresh": fresh}, now=now)
+    parts = ("cards", "summary", "empty", "pager")
+    return {name: render(name, now=now, view=view, groups_kept=groups_kept) for name in parts}
 
 
 def detail_fragment(row: StatusRow, fresh: Freshness, now: float) -> str:
     """The changing part of the page of a gang or pod group."""
-    return _render("about", now=now, **_of_about(row, fresh, now))
+    return render("about", now=now, **_of_about(row, fresh, now))
 
 
 def detail_page(frame: PageFrame, row: StatusRow, section: PodsSection) -> str:
     """The page of one gang or group."""
     known = _of_about(row, frame.fresh, frame.now)
-    return _page("gang", frame, title=detail_title(row), section=section, **known)
+    return render("gang", now=frame.now, frame=frame, title=detail_title(row), section=section, **known)
 
 
 def detail_title(row: StatusRow) -> str:
     return f"{row.namespace}/{row.name}: {row.state}"
-
-
-def login_page(problem: str, after: str) -> str:
-    """The form for a token."""
-    return _render("login", title="Sign in", problem=problem, next=after)
 
 
 def html_response(text: str, status: int = 200, **headers: str) -> web.Response:
@@ -154,7 +142,7 @@ def problem_response(
 ) -> web.Response:
     """What is wrong and what to do about it. `more`: commands, links, session, ask_namespace of problem.html."""
     known = {"commands": (), "links": (), "session": False, "ask_namespace": "", **more}
-    text = _render("problem", title=heading, heading=heading, lines=lines, again=again, navigation=True, **known)
+    text = render("problem", title=heading, heading=heading, lines=lines, again=again, navigation=True, **known)
     response = html_response(text, status, **({"Retry-After": f"{max(1, round(retry_after))}"} if retry_after else {}))
     response[PROBLEM] = ": ".join((heading, " ".join(lines)))
     return response
@@ -166,16 +154,6 @@ class PageRefused(Exception):
     def __init__(self, response: web.Response) -> None:
         super().__init__(response.reason)
         self.response = response
-
-
-def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:
-    query = view.query
-    return {
-        "view": view,
-        "noun": _NOUNS[query.kind][1],
-        "groups_kept": groups_kept,
-        "where": f" in namespace {query.namespace}" if query.namespace else "",
-    }
 
 
 def _of_about(row: StatusRow, fresh: Freshness, now: float) -> dict[str, Any]:
@@ -195,33 +173,25 @@ def _of_about(row: StatusRow, fresh: Freshness, now: float) -> dict[str, Any]:
     }
 
 
-def _owner_facts(it: Explanation) -> tuple[tuple[str, str], ...]:
+def _owner_facts(it: Explanation) -> dict[str, object]:
     """Of a start group: its name alone does not say which it is. The name of a LeaderWorkerSet's group does."""
     if it.owner is None or it.owner.kind == it.kind:
-        return ()
-    return ("Owner", f"{it.owner.kind} {it.owner.name}"), ("Attempt", str(it.attempt))
+        return {}
+    return {"Owner": f"{it.owner.kind} {it.owner.name}", "Attempt": it.attempt}
 
 
-def _facts(report: GroupStatus) -> tuple[tuple[str, str], ...]:
+def _facts(report: GroupStatus) -> dict[str, object]:
     counts = report.counts
-    return (
-        ("Phase", str(report.phase)),
-        ("Way", ", ".join(report.formats) or str(report.key.flavor)),
-        ("Minimum", str(counts.minimum or "not known")),
-        ("Pods", str(counts.present)),
-        ("Bound", str(counts.bound)),
-        ("Running", str(counts.running)),
-        ("Succeeded", str(counts.succeeded)),
-        ("Failed", str(counts.failed)),
-    )
-
-
-def _page(template: str, frame: PageFrame, **known: Any) -> str:
-    return _render(template, frame=frame, now=frame.now, **known)
-
-
-def _render(template: str, **known: Any) -> str:
-    return _templates().get_template(f"{template}.html").render(known)
+    return {
+        "Phase": report.phase,
+        "Way": ", ".join(report.formats) or report.key.flavor,
+        "Minimum": counts.minimum or "not known",
+        "Pods": counts.present,
+        "Bound": counts.bound,
+        "Running": counts.running,
+        "Succeeded": counts.succeeded,
+        "Failed": counts.failed,
+    }
 
 
 def _left(until: float, now: float) -> str:

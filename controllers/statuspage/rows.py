@@ -60,6 +60,16 @@ class RowKind(StrEnum):
     GROUP = "groups"
 
     @property
+    def noun(self) -> str:
+        """Many of them, in words."""
+        return "gangs" if self is RowKind.GANG else "pod groups"
+
+    @property
+    def counted(self) -> str:
+        """What is counted of their pods."""
+        return "Started" if self is RowKind.GANG else "Bound"
+
+    @property
     def path(self) -> str:
         """The address of its list."""
         return "/" if self is RowKind.GANG else "/groups"

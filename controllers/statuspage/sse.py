@@ -148,7 +148,7 @@ class _Feed:
         if sent is not None and msgspec.structs.replace(fresh, lost_for=sent.lost_for) == sent:
             return {}
         self._sent = fresh
-        return {"fresh": html.freshness_fragment(fresh, now)}
+        return {"fresh": html.render("fresh", frame={"fresh": fresh}, now=now)}
 
 
 class ListFeed(_Feed):
@@ -178,7 +178,7 @@ class ListFeed(_Feed):
     def _changed_rows(self, rows: Iterable[StatusRow], now: float) -> PageUpdate:
         current = {row.id: row for row in rows}
         new = [row for row in current.values() if self._revisions.get(row.id) != row.revision]
-        update: PageUpdate = {"rows": {row.id: html.row_fragment(row, now) for row in new}} if new else {}
+        update: PageUpdate = {"rows": {row.id: html.render("row", row=row, now=now) for row in new}} if new else {}
         if list(current) != self._order:
             update["order"] = self._order = list(current)
         self._revisions = {row.id: row.revision for row in current.values()}

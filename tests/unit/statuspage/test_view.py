@@ -137,7 +137,7 @@ async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed
         ("done", "Completed", "QUIET", None, 2),
     ]
     assert shown.given_up == (("TimedOut", 1),)
-    assert ">?/2<" in html.row_fragment(shown.rows[1], made.now)
+    assert ">?/2<" in html.render("row", row=shown.rows[1], now=made.now)
 
 
 async def test_a_gang_that_takes_long_to_explain_is_explained_seldom(
