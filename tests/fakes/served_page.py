@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -175,6 +176,19 @@ async def http_session(stage: ServedPage, token: str = "", **more: Any) -> Async
     jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(stage.url, headers=headers, cookie_jar=jar, **more) as session:
         yield session
+
+
+async def read(stage: ServedPage, path: str, token: str = "") -> tuple[int, str]:
+    """Status and text of a page, for a viewer who may list everything unless another token is given."""
+    async with http_session(stage, token or stage.api.admin()) as session, session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+def line(page: str, id_: str) -> str:
+    """The row of that id."""
+    found = re.search(rf'<tr id="{re.escape(id_)}".*?</tr>', page, re.DOTALL)
+    assert found, id_
+    return found[0]
 
 
 async def events(answer: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, Any]]:

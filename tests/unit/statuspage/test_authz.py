@@ -13,7 +13,7 @@ from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
 from tests.fakes.podgroups.sources import pod_group
-from tests.fakes.served_page import ServedPage, http_session, serve_page
+from tests.fakes.served_page import ServedPage, read, serve_page
 
 JOBSETS = "jobsets.jobset.x-k8s.io"
 
@@ -30,11 +30,6 @@ async def stage() -> AsyncIterator[ServedPage]:
             group_snapshot(pod("c"), of=key("far", namespace="other")),
         )
         yield made
-
-
-async def read(stage: ServedPage, path: str, token: str) -> tuple[int, str]:
-    async with http_session(stage, token) as session, session.get(path) as answer:
-        return answer.status, await answer.text()
 
 
 async def test_a_restricted_viewer_sees_these_namespaces_only(stage: ServedPage) -> None:

@@ -19,22 +19,11 @@ from jobset_gate.podgroups.model import Flavor
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
-from tests.fakes.served_page import TIMEOUT, ServedPage, http_session, serve_page
+from tests.fakes.served_page import TIMEOUT, http_session, line, read, serve_page
 from tests.fakes.wire_objects import owner
 from tests.page import showcase
 
 EVIL = '</td><script>alert("1")</script><img src=x onerror=alert(2)>'
-
-
-async def read(stage: ServedPage, path: str) -> tuple[int, str]:
-    async with http_session(stage, stage.api.admin()) as session, session.get(path) as answer:
-        return answer.status, await answer.text()
-
-
-def line(page: str, id_: str) -> str:
-    found = re.search(rf'<tr id="{re.escape(id_)}".*?</tr>', page, re.DOTALL)
-    assert found, id_
-    return found[0]
 
 
 async def test_a_gang_is_a_line_with_its_progress_reason_and_time_left() -> None:
@@ -160,10 +149,8 @@ async def test_a_group_has_a_picture_too() -> None:
         assert drawn.startswith("<svg")
         assert "held-0" in drawn
         # A viewer who may list pods elsewhere does not get it by an address of that namespace.
-        async with http_session(stage, stage.api.member("else")) as session:
-            answer = await session.get(found[1].replace("/team/", "/else/"))
-            assert answer.status == 404
-            assert "held-0" not in await answer.text()
+        status, drawn = await read(stage, found[1].replace("/team/", "/else/"), stage.api.member("else"))
+        assert (status, "held-0" in drawn) == (404, False)
 
 
 async def test_a_gangs_page_does_not_wait_for_pods_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,35 +192,29 @@ async def test_the_picture_is_drawn_from_the_pods_and_carries_a_policy_of_its_ow
     async with serve_page() as stage:
         stage.put(gangs.jobset(), gangs.pod(0))
         stage.api.pods.append(there())
-        stage.api.admin()
-        async with http_session(stage, "admin-token") as session:
-            async with session.get("/gangs/default/train/timeline.svg") as answer:
-                assert answer.content_type == "image/svg+xml"
-                assert "sandbox" in answer.headers["Content-Security-Policy"]
-                assert "script-src" not in answer.headers["Content-Security-Policy"]
-                assert "train-workers-0-0" in await answer.text()
-            stage.api.failing = Unreachable("refused")
-            stage.elapsed += 10
-            async with session.get("/gangs/default/train/timeline.svg") as answer:
-                assert answer.status == 503
+        path = "/gangs/default/train/timeline.svg"
+        async with http_session(stage, stage.api.admin()) as session, session.get(path) as answer:
+            assert answer.content_type == "image/svg+xml"
+            assert "sandbox" in answer.headers["Content-Security-Policy"]
+            assert "script-src" not in answer.headers["Content-Security-Policy"]
+            assert "train-workers-0-0" in await answer.text()
+        stage.api.failing = Unreachable("refused")
+        stage.elapsed += 10
+        assert (await read(stage, path))[0] == 503
 
 
 def there(index: int = 0) -> dict[str, Any]:
     """A pod with its times, as the API server has it."""
     labels = {
-        "jobset.sigs.k8s.io/replicatedjob-name": "workers",
-        "jobset.sigs.k8s.io/job-index": "0",
-        "jobset.sigs.k8s.io/jobset-uid": gangs.UID,
-        "jobset.sigs.k8s.io/restart-attempt": "0",
+        names.JS_REPLICATED_JOB: "workers",
+        names.JS_JOB_INDEX: "0",
+        names.JS_UID: gangs.UID,
+        names.JS_RESTART_ATTEMPT: "0",
     }
     owners = [owner("Job", "train-workers-0", "job-workers-0")]
-    meta: dict[str, Any] = {"name": f"train-workers-0-{index}", "namespace": "default", "uid": "p", "labels": labels}
-    meta["ownerReferences"] = owners
-    return {
-        "metadata": meta | {"creationTimestamp": "2026-08-01T10:00:00Z"},
-        "spec": {},
-        "status": {"phase": "Pending"},
-    }
+    meta = {"name": f"train-workers-0-{index}", "namespace": "default", "uid": "p", "labels": labels}
+    meta |= {"ownerReferences": owners, "creationTimestamp": "2026-08-01T10:00:00Z"}
+    return {"metadata": meta, "spec": {}, "status": {"phase": "Pending"}}
 
 
 async def test_the_picture_of_one_that_timed_out_stays_as_it_was_until_it_restarts() -> None:
@@ -241,44 +222,30 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_until_it_restar
     words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
     condition = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
     async with serve_page() as stage:
-        stage.api.admin()
         stage.api.pods.append(there())
         stage.put(gangs.jobset(condition=condition), gangs.pod(0))
-        async with http_session(stage, "admin-token") as session, asyncio.timeout(TIMEOUT):
-
-            async def picture() -> str:
-                async with session.get("/gangs/default/train/timeline.svg") as answer:
-                    return await answer.text()
-
-            while "seen when the gang was ended" not in await picture():
-                pass  # rendered in the background
-            stage.api.pods.clear()
-            stage.put(gangs.jobset(condition=condition, finished=True, failed=True))
-            stage.elapsed += 3600
-            last = await picture()
-            assert "train-workers-0-0" in last
-            _, page = await read(stage, "/gangs/default/train")
-            assert "1 of 2 pods started" in page
-            assert words in page
-            assert 'id="pod-train-workers-0-0"' in page
-            stage.put(gangs.jobset(condition=condition, attempt=1))  # a restart is no end
-            assert "train-workers-0-0" not in await picture()
+        path = "/gangs/default/train/timeline.svg"
+        async with asyncio.timeout(TIMEOUT):
+            while "seen when the gang was ended" not in (await read(stage, path))[1]:
+                pass  # made in the background
+        stage.api.pods.clear()
+        stage.put(gangs.jobset(condition=condition, finished=True, failed=True))
+        stage.elapsed += 3600
+        assert "train-workers-0-0" in (await read(stage, path))[1]
+        _, page = await read(stage, "/gangs/default/train")
+        for expected in ("1 of 2 pods started", words, 'id="pod-train-workers-0-0"'):
+            assert expected in page
+        stage.put(gangs.jobset(condition=condition, attempt=1))  # a restart is no end
+        assert "train-workers-0-0" not in (await read(stage, path))[1]
 
 
 async def test_one_that_timed_out_before_this_replica_came_still_tells_what_its_jobset_knows() -> None:
     words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
     condition = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
     async with serve_page() as stage:
-        stage.api.admin()
-        stage.put(
-            gangs.jobset(condition=condition, finished=True, failed=True),
-            gate=gangs.config_map(waiting_since=gangs.clock()),
-        )
-        async with (
-            http_session(stage, "admin-token") as session,
-            session.get("/gangs/default/train/timeline.svg") as answer,
-        ):
-            drawn = await answer.text()
+        gate = gangs.config_map(waiting_since=gangs.clock())
+        stage.put(gangs.jobset(condition=condition, finished=True, failed=True), gate=gate)
+        _, drawn = await read(stage, "/gangs/default/train/timeline.svg")
         assert "1/2 pods started; it timed out 5m after its first pod started" in drawn
         assert "1 pod: Unscheduled: no room" in drawn
 

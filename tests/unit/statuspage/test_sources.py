@@ -12,13 +12,11 @@ from jobset_gate.barrier.model import GangKey
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.sources.lws import WorkerSetSeen
 from tests.fakes import gangs, lws_controller
-from tests.fakes.served_page import ServedPage, serve_page
+from tests.fakes.served_page import ServedPage, line, read, serve_page
 from tests.fakes.start_group_controller import OWNER, RING, RUNS, SPACE, member, read_member
 from tests.fakes.wire_objects import owner
 from tests.tools.documented import check_document
 from tests.unit.statuspage.test_api import read as read_json
-from tests.unit.statuspage.test_authz import read
-from tests.unit.statuspage.test_lists import line
 
 LIST, ONE, _ = API_SCHEMAS.values()
 OTHER = GangKey(SPACE, "ring.other", "startgroup")
