@@ -28,7 +28,7 @@ WEBHOOK_TIMEOUT = 30
 
 @asynccontextmanager
 async def admission_server(settings: Settings | None = None, **more: Any) -> AsyncIterator[WebhookServer]:
-    server = await serve(settings or Settings(), tls=BUNDLE.serving, **more)
+    server = await serve(settings or Settings(), **({"tls": BUNDLE.serving} | more))
     try:
         yield server
     finally:

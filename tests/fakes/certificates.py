@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from jobset_gate.kube.client import Client, PatchType
@@ -14,13 +15,20 @@ from webhook import registration
 from webhook.certs.ca_injector import CaInjector
 from webhook.certs.controller import CertificateController
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.serving import Rollover, ServingCertificate, self_signed, untrusted_reason
+from webhook.certs.serving import Rollover, SelfSigned, ServingCertificate, ServingFiles, self_signed, untrusted_reason
 from webhook.certs.sources import CaSecretStore, CertSource, OwnCaSource
 from webhook.metrics import WebhookMetrics
 
 SECRET = "jobset-gate-ca"
 SERVICE = "jobset-gate-webhook"
 Json = dict[str, Any]
+
+
+def write_files(made: SelfSigned, folder: Path) -> ServingFiles:
+    """tls.crt, tls.key and ca.crt in a folder, as a mounted Secret has them, and loaded."""
+    for name, text in (("tls.key", made.key), ("tls.crt", made.certificate), ("ca.crt", made.ca)):
+        (folder / name).write_bytes(text)
+    return ServingFiles(folder / "tls.crt", folder / "tls.key")
 
 
 class VirtualDatetime:

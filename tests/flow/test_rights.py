@@ -17,6 +17,7 @@ from jobset_gate.barrier.crd import is_extended
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CRDS, LEASES
+from tests.fakes.certificates import write_files
 from tests.fakes.eventually import eventually
 from tests.flow import rights, stories
 from tests.flow.environment import PATIENCE, QUICK, Environment, Json, environment, in_force
@@ -133,7 +134,7 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
 ) -> None:
     own, gangs = namespaces
     made = self_signed([f"{WEBHOOK}.{own}.svc", *LOOPBACK])
-    made.write(tmp_path)
+    write_files(made, tmp_path)
     files = [f"--tls-cert={tmp_path / 'tls.crt'}", f"--tls-key={tmp_path / 'tls.key'}"]
     files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []
     async with AsyncExitStack() as stack:

@@ -183,15 +183,6 @@ class SelfSigned:
         """The pair, ready to be served from memory."""
         return ServingCertificate(self.pair)
 
-    def write(self, folder: Path) -> ServingFiles:
-        """Write tls.crt, tls.key (readable by the owner only) and ca.crt into a folder and load them."""
-        certificate, key = folder / "tls.crt", folder / "tls.key"
-        key.touch(mode=0o600)
-        key.write_bytes(self.key)
-        certificate.write_bytes(self.certificate)
-        (folder / "ca.crt").write_bytes(self.ca)
-        return ServingFiles(certificate, key)
-
 
 def self_signed(hosts: Sequence[str] = LOOPBACK, *, days: float = 7, now: datetime | None = None) -> SelfSigned:
     """A new CA and a certificate for these host names and IP addresses."""

@@ -19,6 +19,7 @@ from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups
+from tests.fakes.certificates import write_files
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.grouped_pods import pod
 from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_service
@@ -152,7 +153,7 @@ async def test_it_is_ready_once_the_ca_of_its_files_is_published(
 ) -> None:
     """The webhook publishes it, or another does: cert-manager, whose injector fills caBundle in."""
     made = self_signed(["gate.default.svc"])
-    made.write(tmp_path)
+    write_files(made, tmp_path)
     files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if publishes or what != "ca"]
     where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
     how = "--publish-ca" if publishes else "--check-trust"

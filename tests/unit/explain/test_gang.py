@@ -274,31 +274,33 @@ def test_a_gang_with_a_failed_index_is_due_and_then_says_so_and_what_follows_wit
     assert (gone.state, gone.started) == (GangState.INDEX_FAILED, 12)
 
 
-@pytest.mark.parametrize("failed", [True, False])
-def test_a_gang_that_was_released_has_failed_or_completed_without_the_gate(failed: bool) -> None:
-    it = ended(
-        names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True", failed=failed, finished_message="so"
-    )
-    assert it.state == (GangState.FAILED if failed else GangState.COMPLETED)
-    assert (it.started, it.expected, it.message) == (17, 17, f"so; before that: {ENOUGH}")
+OPENED = "opened after its timeout of 900s: 12/17 pods started (uid u-1, attempt 0, epoch 0)"
+WAITED = "3/17 pods started; missing: 14 pods: CrashLoop: fetch: exit code 1"
+OF_ANOTHER = f"{LATE} (uid u-0, attempt 0, epoch 0)"
+OF_THIS = f"{LATE} (uid u-1, attempt 0, epoch 0)"
 
 
-def test_a_gang_that_was_released_at_its_timeout_has_not_timed_out() -> None:
-    words = "opened after its timeout of 900s: 12/17 pods started (uid u-1, attempt 0, epoch 0)"
-    it = ended(names.REASON_TIMED_OUT, words, "True")
-    assert (it.state, it.started, it.expected) == (GangState.FAILED, 12, 17)
-
-
-@pytest.mark.parametrize(("uid", "attempt"), [("u-1", 1), ("u-0", 0)], ids=["earlier attempt", "earlier JobSet"])
-def test_a_timeout_of_an_earlier_generation_is_not_what_the_jobset_failed_for(uid: str, attempt: int) -> None:
-    it = ended(names.REASON_TIMED_OUT, f"{LATE} (uid {uid}, attempt 0, epoch 0)", attempt=attempt)
-    assert (it.state, it.started) == (GangState.FAILED, None)
-
-
-def test_a_jobset_that_failed_while_its_gang_waited_keeps_the_last_count() -> None:
-    it = ended(names.REASON_WAITING, "3/17 pods started; missing: 14 pods: CrashLoop: fetch: exit code 1")
-    assert (it.state, it.started, it.expected) == (GangState.FAILED, 3, 17)
-    assert it.message.endswith("; before that, no verdict on its gate")
+@pytest.mark.parametrize(
+    ("reason", "message", "status", "changes", "state", "counted", "words"),
+    [
+        (names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True", {}, "Failed", (17, 17), ENOUGH),
+        (
+            *(names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True"),
+            *({"failed": False}, "Completed", (17, 17), ENOUGH),
+        ),
+        (names.REASON_TIMED_OUT, OPENED, "True", {}, "Failed", (12, 17), ""),
+        (names.REASON_TIMED_OUT, OF_THIS, "False", {"attempt": 1}, "Failed", (None, 2), ""),
+        (names.REASON_TIMED_OUT, OF_ANOTHER, "False", {}, "Failed", (None, 2), ""),
+        (names.REASON_WAITING, WAITED, "False", {}, "Failed", (3, 17), "no verdict on its gate"),
+    ],
+    ids=["released", "completed", "released at its timeout", "earlier attempt", "earlier JobSet", "while it waited"],
+)
+def test_a_jobset_that_ended_for_another_reason_keeps_the_last_count_of_its_present_generation(
+    *, reason: str, message: str, status: str, changes: Any, state: str, counted: tuple[int | None, int], words: str
+) -> None:
+    it = ended(reason, message, status, **changes)
+    assert (it.state, (it.started, it.expected)) == (state, counted)
+    assert it.message.endswith(f"; before that: {words}" if words == ENOUGH else words)
 
 
 @pytest.mark.parametrize("message", ["", "x", "12/17 pods", "1234567890/1 pods started", "so many: /17 pods started"])
@@ -321,68 +323,60 @@ def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_num
     assert (it.state, it.started, it.missing) == (GangState.WAITING, None, ())
     assert it.message.startswith("the controller said: 0/2 pods started; missing: 2 pods: Unscheduled: no room; ")
     assert it.unknown == ("cannot list pods",)
-
-
-def test_who_may_not_see_pods_does_not_call_a_gang_due() -> None:
-    it = explain_gang(
-        gangs.gang(config_map=gangs.config_map(waiting_since=gangs.clock())), NOW + 300, pods_forbidden=True
-    )
-    assert (it.state, it.message) == (GangState.WAITING, "how many pods have started is not known")
+    clock = gangs.config_map(waiting_since=gangs.clock())
+    it = explain_gang(gangs.gang(config_map=clock), NOW + 300, pods_forbidden=True)
+    assert (it.state, it.message) == (GangState.WAITING, "how many pods have started is not known"), "not due"
 
 
 # --- What happens at the timeout -------------------------------------------------------------------------------------
 
 
+KUBELETS = "kubelets restart it, with the same result, until backoffLimit 6 is used up and the"
+PER_INDEX = "with backoffLimitPerIndex 0 each index fails at once, and the Job when all its indexes have ended"
+JOBSET_GANG, JOB_GANG = gangs.gang(gangs.pod(0)), gangs.job_gang(gangs.pod(0))
+
+
 @pytest.mark.parametrize(
-    ("policy", "words"),
+    ("seen", "policy", "words"),
     [
+        (JOBSET_GANG, FailurePolicies(backoff_limits=(6,)), f"{KUBELETS} Jobs fail"),
         (
-            FailurePolicies(backoff_limits=(6,)),
-            "kubelets restart it, with the same result, until backoffLimit 6 is used up",
+            JOBSET_GANG,
+            FailurePolicies(backoff_limits=(0, 6), restarts_in_place=False),
+            "Jobs replace their pods until backoffLimit 0 or 6 is used up, then they fail",
         ),
-        (FailurePolicies(backoff_limits=(0, 6), restarts_in_place=False), "until backoffLimit 0 or 6 is used up"),
         (
+            JOBSET_GANG,
             FailurePolicies(backoff_limits=(0,)),
             "with backoffLimit 0 its Job fails at once; without a failurePolicy the JobSet",
         ),
-        (FailurePolicies(exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
-        (FailurePolicies(max_restarts=3, counted=1), "the JobSet restarts all its Jobs (2 of 3 restarts are left)"),
-        (FailurePolicies(max_restarts=3, counted=3), "the JobSet fails: 3 of 3 restarts are used"),
+        (JOBSET_GANG, FailurePolicies(exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
+        (JOBSET_GANG, FailurePolicies(max_restarts=3, counted=1), "restarts all its Jobs (2 of 3 restarts are left)"),
+        (JOBSET_GANG, FailurePolicies(max_restarts=3, counted=3), "the JobSet fails: 3 of 3 restarts are used"),
         (
+            JOBSET_GANG,
             FailurePolicies(max_restarts=1, rules=("FailJobSet",)),
             "the first rule of the failurePolicy that fits decides (FailJob",
         ),
-        (None, "what follows is up to backoffLimit and failurePolicy"),
-    ],
-)
-def test_what_follows_from_a_timeout_is_what_the_user_has_written(policy: FailurePolicies | None, words: str) -> None:
-    condition_ = explain_gang(gangs.gang(gangs.pod(0)), NOW, policy=policy).afterwards
-    assert condition_.startswith("every barrier ends with exit code 124; ")
-    assert words in condition_
-
-
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
+        (JOBSET_GANG, None, "what follows is up to backoffLimit and failurePolicy"),
+        (JOB_GANG, FailurePolicies(backoff_limits=(6,)), f"{KUBELETS} Job fails"),
         (
-            FailurePolicies(backoff_limits=(6,)),
-            "kubelets restart it, with the same result, until backoffLimit 6 is used up and the Job fails",
-        ),
-        (
+            JOB_GANG,
             FailurePolicies(backoff_limits=(2,), restarts_in_place=False),
             "the Job replaces its pods until backoffLimit 2 is used up, then it fails",
         ),
-        (FailurePolicies(backoff_limits=(0,)), "with backoffLimit 0 the Job fails at once"),
-        (
-            FailurePolicies(backoff_limits=(0,), per_index=True, restarts_in_place=False),
-            "with backoffLimitPerIndex 0 each index fails at once, and the Job when all its indexes have ended",
-        ),
-        (None, "what follows is up to backoffLimit and podFailurePolicy"),
+        (JOB_GANG, FailurePolicies(backoff_limits=(0,)), "with backoffLimit 0 the Job fails at once"),
+        (JOB_GANG, FailurePolicies(backoff_limits=(0,), per_index=True, restarts_in_place=False), PER_INDEX),
+        (JOB_GANG, None, "what follows is up to backoffLimit and podFailurePolicy"),
     ],
 )
-def test_a_job_that_is_a_gang_itself_fails_and_never_restarts(policy: FailurePolicies | None, words: str) -> None:
-    said = explain_gang(gangs.job_gang(gangs.pod(0)), NOW, policy=policy).afterwards
-    assert said == f"every barrier ends with exit code 124; {words}"
+def test_what_follows_from_a_timeout_is_what_the_user_has_written(
+    seen: GangSnapshot, policy: FailurePolicies | None, words: str
+) -> None:
+    """A Job that is a gang itself fails, and never restarts."""
+    said = explain_gang(seen, NOW, policy=policy).afterwards
+    assert said.startswith("every barrier ends with exit code 124; ")
+    assert said.endswith(words) if seen is JOB_GANG else words in said
 
 
 def test_a_gang_of_a_job_is_explained_without_names_that_it_does_not_have() -> None:

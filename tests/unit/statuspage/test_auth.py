@@ -85,6 +85,8 @@ async def test_login_attempts_are_rate_limited_before_the_api_server_is_called(
     assert (codes[0], codes[-1]) == (401, 429)
     assert token_reviews(served) < 45
     assert (await sign_in(guest, "guess-more")).headers["Retry-After"] == "1"
+    answer = await guest.get("/api/v1/gangs", headers={"Authorization": "Bearer guess-again"})
+    assert (answer.status, (await answer.json())["reason"]) == (429, "TooManyRequests")
     served.elapsed += 60
     assert (await guest.get("/", headers=ADMIN)).status == 200, "a known token is not shut out by that"
 

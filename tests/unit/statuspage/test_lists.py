@@ -212,7 +212,7 @@ def there(index: int = 0) -> dict[str, Any]:
         names.JS_RESTART_ATTEMPT: "0",
     }
     owners = [owner("Job", "train-workers-0", "job-workers-0")]
-    meta = {"name": f"train-workers-0-{index}", "namespace": "default", "uid": "p", "labels": labels}
+    meta: dict[str, Any] = {"name": f"train-workers-0-{index}", "namespace": "default", "uid": "p", "labels": labels}
     meta |= {"ownerReferences": owners, "creationTimestamp": "2026-08-01T10:00:00Z"}
     return {"metadata": meta, "spec": {}, "status": {"phase": "Pending"}}
 

@@ -1,4 +1,4 @@
-"""Serving the page: its certificate and its renewal, a port that is taken, connections without end, and the metrics."""
+"""Serving the page: where, its certificate, a port that is taken, connections without end, and the metrics."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import pytest
 
 from controllers.statuspage import server
 from controllers.statuspage.middleware import PageOptions
+from jobset_gate.cli import settings_file
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.serve import controller as service
 from jobset_gate.runtime.connections import ConnectionLimits
 from tests.fakes import gangs
 from tests.fakes.served_page import TIMEOUT, http_session, serve_page
@@ -95,3 +98,38 @@ async def test_metrics_count_answers_and_open_pages() -> None:
         assert registry.get_sample_value("jobset_gate_page_requests_total", {"code": "4xx"}) == 1
         said = {"kind": "token", "outcome": "ok"}
         assert registry.get_sample_value("jobset_gate_page_reviews_total", said) == 1
+
+
+# --- Settings ---------------------------------------------------------------------------------------------------------
+
+
+def read(folder: Path, text: str) -> settings_file.ControllerSection:
+    (folder / "settings.yaml").write_text(text)
+    return settings_file.read(folder / "settings.yaml").controller
+
+
+def test_the_file_says_where_and_the_command_line_wins(tmp_path: Path) -> None:
+    said = read(
+        tmp_path,
+        "controller: {pagePort: 8083, pageAddress: '::', pageTlsCert: /tls/tls.crt, pageTlsKey: /tls/tls.key}",
+    )
+    wanted = service.options(said, page_port=9000, page_address=None)
+    assert (wanted.page_port, wanted.page_address) == (9000, "::")
+    assert service.options(settings_file.ControllerSection()).page_port == 0
+    assert service.options(read(tmp_path, "controller: {pageAddress: 10.0.0.1}")).page_port == 0
+    priced = read(tmp_path, "controller: {pagePort: 8083, pagePrices: {nvidia.com/gpu: 2.5}}")
+    assert service.options(priced).page_prices == {"nvidia.com/gpu": 2.5}
+    assert (wanted.page_tls_cert, wanted.page_tls_key) == (Path("/tls/tls.crt"), Path("/tls/tls.key"))
+
+
+@pytest.mark.parametrize("price", ["-1", ".inf", ".nan", "cheap"])
+def test_a_price_that_is_none_is_refused(tmp_path: Path, price: str) -> None:
+    with pytest.raises(CommandError, match="pagePrices"):
+        read(tmp_path, f"controller: {{pagePrices: {{nvidia.com/gpu: {price}}}}}")
+
+
+@pytest.mark.parametrize("text", ["pagePort: 8083, pageAddress: 10.0.0.1", "pagePort: 8083, pageTlsCert: /tls/tls.crt"])
+def test_what_would_show_tokens_to_others_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(CommandError, match="the status page") as refused:
+        service.options(read(tmp_path, f"controller: {{{text}}}"))
+    assert refused.value.code is ExitCode.USAGE

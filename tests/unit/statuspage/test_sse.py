@@ -236,16 +236,6 @@ async def test_a_viewer_who_looks_for_one_word_after_the_other_fills_no_memory(s
     assert 0 < len(view.pages) <= MAX_PAGES
 
 
-async def test_nobody_looks_at_gangs_while_nobody_looks_at_the_page(stage: ServedPage) -> None:
-    """Explaining costs time, and the event loop is the controller's."""
-    await stage.page.view.refresh()
-    before = stage.page.view.version
-    stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert stage.page.view.version == before
-
-
 async def test_open_pages_do_not_keep_the_controller_from_ending() -> None:
     async with AsyncExitStack() as stack:
         async with serve_page() as stage:

@@ -1,5 +1,6 @@
 """The CA and its certificates: for what, for which hosts, for how long."""
 
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from webhook.certs import ca as authority
-from webhook.certs.ca import is_due, is_signed_by, is_valid
+from webhook.certs.ca import is_due, is_signed_by, is_valid, joined
+from webhook.certs.rotation import CaSecretContents
+from webhook.certs.sources import contents, data
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -87,3 +90,34 @@ def test_a_ca_is_loaded_with_its_own_key_only(ca: authority.CertificateAuthority
     assert authority.load(pair.certificates[0], pair.key) is None, "no CA"
     text = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     assert authority.load(ca.certificate, text) is None
+
+
+# --- Its Secret ------------------------------------------------------------------------------------------------------
+
+
+def coded(text: bytes) -> str:
+    return b64encode(text).decode()
+
+
+def certificates_of(found: CaSecretContents | None) -> list[object]:
+    assert found is not None
+    return [one.certificate for one in found.signers]
+
+
+def test_keys_find_their_certificates_in_any_order() -> None:
+    one, two = (authority.create(name, now=NOW, life=DAY) for name in "ab")
+    found = contents(
+        {"ca.crt": coded(joined([one.certificate, two.certificate])), "ca.key": coded(two.key_pem() + one.key_pem())}
+    )
+    assert found is not None
+    assert certificates_of(found) == [two.certificate, one.certificate], "the first key is the one in use"
+    read = contents(data(found), "2030-01-01T00:00:00Z")
+    assert read is not None
+    assert (certificates_of(read), read.trusted, read.previous_until) == (certificates_of(found), found.trusted, NOW)
+
+
+def test_a_key_without_a_certificate_signs_nothing() -> None:
+    one, other = (authority.create("a", now=NOW, life=DAY) for _ in range(2))
+    found = contents({"ca.crt": coded(joined([one.certificate])), "ca.key": coded(other.key_pem() + one.key_pem())})
+    assert certificates_of(found) == [one.certificate]
+    assert contents({"ca.crt": coded(joined([one.certificate])), "ca.key": coded(other.key_pem())}) is None
