@@ -35,6 +35,7 @@ class Made:
         self._stage = ServedPage(FakeReviewApi(), self.index, None, self.groups)  # type: ignore[arg-type]  # no server
         source = PageSource(index=self.index, clock=lambda: self.now, fresh=Freshness, groups=self.groups)
         self.board = StatusView(source, lambda: self.now)
+        self.patch = monkeypatch
         monkeypatch.setattr(boards, "explain_gang", self._explain)
 
     def put(self, name: str, *pods: PodSeen, gate: Mapping[str, Any] | None = None, **changes: Any) -> GangKey:
@@ -91,33 +92,26 @@ async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Mad
     assert made.row.state == "Due"
 
 
-async def test_a_gang_waits_since_its_first_pod_started_or_its_oldest_missing_pod_was_created(made: Made) -> None:
-    made.put("a", gangs.waiting_pod(1, created=gangs.T0 - 7))
-    await made.board.refresh()
-    assert made.row.since == gangs.T0 - 7
-    made.put("a", suspended=True)
-    await made.board.refresh()
-    assert made.row.since is None
-
-
-async def test_when_the_time_of_a_gang_was_up_is_known_by_its_clock(made: Made) -> None:
+async def test_since_when_a_gang_waits_and_when_it_was_ended_is_known_by_its_pods_and_its_config_map(
+    made: Made,
+) -> None:
+    """Where the ConfigMap is gone, nobody knows when an index had failed; a clock of another attempt tells nothing."""
     timeout = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid="u-a")
-    for clock, expected in ((gangs.clock(uid="u-a"), gangs.T0 + 300), (gangs.clock(uid="u-a", attempt=7), None)):
-        made.put("a", gate={"waiting_since": clock, "verdict": timeout})
-        await made.board.refresh()
-        assert (made.row.state, made.row.ended) == ("TimedOut", expected)
-
-
-async def test_an_index_had_failed_when_the_verdict_on_its_gang_was_written(made: Made) -> None:
-    """Where the ConfigMap is gone, nobody knows when that was."""
-    ended = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED, uid="u-a")
-    made.put("a", gate={"verdict": ended, "written_at": gangs.T0 + 60})
-    words = "ended: 1/2 pods started (uid u-gone, attempt 0, epoch 0)"
-    failed = gangs.condition(names.REASON_INDEX_FAILED, words, status="False")
-    made.put("gone", finished=True, failed=True, condition=failed)
-    await made.board.refresh()
-    found = {it.name: (it.state, it.ended) for it in made.board.rows.values()}
-    assert found == {"a": ("IndexFailed", gangs.T0 + 60), "gone": ("IndexFailed", None)}
+    failed = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED, uid="u-a")
+    words = "ended: 1/2 pods started (uid u-a, attempt 0, epoch 0)"
+    gone = gangs.condition(names.REASON_INDEX_FAILED, words, status="False")
+    for changes, gate, state, since, ended in (
+        ({}, None, "Waiting", gangs.T0 - 7, None),
+        ({"suspended": True}, None, "Suspended", None, None),
+        ({}, {"waiting_since": gangs.clock(uid="u-a"), "verdict": timeout}, "TimedOut", None, gangs.T0 + 300),
+        ({}, {"waiting_since": gangs.clock(uid="u-a", attempt=7), "verdict": timeout}, "TimedOut", None, None),
+        ({}, {"verdict": failed, "written_at": gangs.T0 + 60}, "IndexFailed", None, gangs.T0 + 60),
+        ({"finished": True, "failed": True, "condition": gone}, {}, "IndexFailed", None, None),
+    ):
+        fresh = Made(made.patch)
+        fresh.put("a", gangs.waiting_pod(1, created=gangs.T0 - 7), gate=gate, **changes)
+        await fresh.board.refresh()
+        assert (fresh.row.state, fresh.row.since, fresh.row.ended) == (state, since, ended)
 
 
 async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed(made: Made) -> None:
