@@ -44,8 +44,8 @@ class ListRight(Value, frozen=True):
 
 PODS: Final = ListRight(group="", resource="pods")
 _LISTED: Final = {source: WORKLOADS[source] for source in TEMPLATE_SOURCES} | {LWS.name: LEADER_WORKER_SETS}
-_WORKLOADS: Final = {source: ListRight(group=it.group, resource=it.plural) for source, it in _LISTED.items()}
-GANGS: Final = _WORKLOADS | {START_GROUP.name: PODS}
+GANGS: Final = {source: ListRight(group=it.group, resource=it.plural) for source, it in _LISTED.items()}
+GANGS[START_GROUP.name] = PODS
 """The right to see the gangs of each source; a start group is nothing but its pods."""
 FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs", LWS.name: "lws", START_GROUP.name: "startgroups"}
 """First part of the paths of their pages: a JobSet and a Job may have one name. That of a start group's page ends with
@@ -87,7 +87,7 @@ class RowKind(StrEnum):
     @property
     def enough(self) -> tuple[ListRight, ...]:
         """Without one of these rights, and without those of any row, there is nothing to see at all."""
-        return tuple(_WORKLOADS[source] for source in TEMPLATE_SOURCES) if self is RowKind.GANG else (PODS,)
+        return tuple(GANGS[source] for source in TEMPLATE_SOURCES) if self is RowKind.GANG else (PODS,)
 
 
 class HeldDevices(Value, frozen=True):

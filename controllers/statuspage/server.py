@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any, Final
 
 import structlog
@@ -41,9 +42,6 @@ IDLE: Final = 30.0
 SHUTDOWN_TIMEOUT: Final = 1.0
 API_CONNECTIONS: Final = 16
 """To the API server: for reviews, and for the pods of timelines."""
-CODES: Final = ("2xx", "3xx", "4xx", "5xx")
-REVIEWS: Final = {"token": ("ok", "refused", "error", "limited"), "access": ("ok", "refused", "error")}
-"""The outcomes by kind."""
 
 _log = structlog.get_logger(__name__)
 
@@ -58,11 +56,11 @@ class StatusPageMetrics:
         self.reviews = counter("jobset_gate_page_reviews_total", text, ["kind", "outcome"])
         text = "Pages that are kept up to date at this moment."
         self.streams = Gauge("jobset_gate_page_streams_open", text, registry=registry)
-        for code in CODES:
+        for code in ("2xx", "3xx", "4xx", "5xx"):
             self.requests.labels(code)
-        for kind, outcomes in REVIEWS.items():
-            for outcome in outcomes:
-                self.reviews.labels(kind, outcome)
+        for kind, outcome in product(("token", "access"), ("ok", "refused", "error")):
+            self.reviews.labels(kind, outcome)
+        self.reviews.labels("token", "limited")
 
 
 class StatusPage:

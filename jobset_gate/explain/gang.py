@@ -164,29 +164,26 @@ def _standing(
 
 
 def _ignored(workload: WorkloadSeen, verdict: Verdict | None) -> tuple[GangState, str]:
-    """Of a workload that has ended: the verdict and the end, first the one that the state is about."""
+    """Of a workload that has ended: the verdict and the end, first the one that the state is about.
+
+    A workload that is nothing but its pods never ends, since others may follow.
+    """
     if workload.source.gates_pods:
-        return _without_live_pods(verdict)
-    if workload.deleting:
+        state, how = GangState.IDLE, "no pod of it is live"
+    elif workload.deleting:
         return GangState.DELETING, "is being deleted"
-    if not workload.finished:
+    elif not workload.finished:
         return GangState.MANAGED_ELSEWHERE, "spec.managedBy names another controller, so its gate is not ours to open"
-    state = GangState.FAILED if workload.failed else GangState.COMPLETED
-    how = workload.finished_message or f"the {workload.source.kind} has {state.lower()}"
+    else:
+        state = GangState.FAILED if workload.failed else GangState.COMPLETED
+        how = workload.finished_message or f"the {workload.source.kind} has {state.lower()}"
     decided = "" if verdict is None else verdict.message
     if verdict is not None and verdict.kind is VerdictKind.TIMEOUT:
-        return _given_up(verdict) if workload.failed else state, f"{decided or 'timed out'}; then: {how}"
+        then = state if state is GangState.COMPLETED else _given_up(verdict)
+        return then, f"{decided or 'timed out'}; then: {how}"
     if decided:
         return state, f"{how}; before that: {decided}"
-    return state, f"{how}; before that, no verdict on its gate" if workload.failed else how
-
-
-def _without_live_pods(verdict: Verdict | None) -> tuple[GangState, str]:
-    """Of a workload that is nothing but its pods: it never ends, since others may follow."""
-    idle, decided = "no pod of it is live", "" if verdict is None else verdict.message
-    if verdict is not None and verdict.kind is VerdictKind.TIMEOUT:
-        return _given_up(verdict), f"{decided or 'timed out'}; then: {idle}"
-    return GangState.IDLE, f"{idle}; before that: {decided}" if decided else idle
+    return state, f"{how}; before that, no verdict on its gate" if state is GangState.FAILED else how
 
 
 def _given_up(verdict: Verdict) -> GangState:
