@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from controllers.podgroups import crds
 from e2e import commands, images, jobset
 from e2e.cluster import E2eCluster
 from e2e.helm import CHART, HelmRelease
 from e2e.timeouts import TIMEOUT
 from jobset_gate import names
 from jobset_gate.fake import manifests
-from jobset_gate.podgroups import crds
 from jobset_gate.sources.table import SOURCES
 
 RELEASE: Final = "jobset-gate"

@@ -16,8 +16,7 @@ from controllers.podgroups.record_cache import ObjectPlace, RecordCache
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.evaluate import trusted_record
 from jobset_gate.podgroups.model import FLAVOR_OF, MergedGroup, PodGroupKey
-from jobset_gate.podgroups.preconditions import gang_key
-from jobset_gate.podgroups.quota import QuotaLimits
+from jobset_gate.podgroups.preconditions import QuotaLimits, gang_key
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import BoundPod, GroupSnapshot, MemberPod, NodeAllocatable, RecordObject
 from jobset_gate.runtime.store import ObjectChange

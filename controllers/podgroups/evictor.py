@@ -7,24 +7,34 @@ Each step is planned from what the API server returns at that moment, so that it
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
-from controllers.podgroups import evictor_actions as actions
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.owners import OwnerReader
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
 from jobset_gate.barrier.verdict_codec import truncate
-from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid, KubeError, NotLeader, is_namespace_terminating
-from jobset_gate.kube.resources import PODS
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    NotLeader,
+    is_namespace_terminating,
+    is_uid_mismatch,
+)
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects import terminal_text
-from jobset_gate.podgroups import decode, eviction, wire
-from jobset_gate.podgroups.eviction import EvictionPlan, SuspendTarget
+from jobset_gate.podgroups import decode, eviction, owners, wire
+from jobset_gate.podgroups.eviction import JOB, JOBSET, DetachPod, EvictionPlan, SuspendOwner, SuspendTarget
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 from jobset_gate.runtime.clock import monotonic
@@ -116,9 +126,9 @@ class Evictor:
 
     async def resume_owners_where(self, ours: Callable[[str, int], bool], namespace: str | None = None) -> None:
         """The same for every owner with such a mark (label, generation)."""
-        marked = await actions.marked_owners(self._client, namespace)
+        marked = await marked_owners(self._client, namespace)
         found = [it for it in marked if ours(*eviction.parse_mark(it.mark))]
-        await self._all(actions.resume_owner(self._client, it) for it in found)
+        await self._all(resume_owner(self._client, it) for it in found)
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
@@ -156,29 +166,29 @@ class Evictor:
         owners = await OwnerReader(self._client, generations, unlabelled).owners_of(pods)
         plan = eviction.plan_eviction(pods, generations, owners)
         if plan.all_gone:
-            marked = [it for where in namespaces for it in await actions.marked_owners(self._client, where)]
+            marked = [it for where in namespaces for it in await marked_owners(self._client, where)]
             plan = eviction.plan_eviction(pods, generations, owners, marked)
         return plan, versions
 
     async def _act(self, plan: EvictionPlan, versions: Mapping[str, str], refusals: Refusals, *, restart: bool) -> bool:
         """All steps in their order. False: an object has changed since it was read, so all has to be planned again."""
         client, collect = self._client, partial(_collect, refusals)
-        marks = (collect(_name(it.target), actions.mark_owner(client, it)) for it in plan.marks)
+        marks = (collect(_name(it.target), mark_owner(client, it)) for it in plan.marks)
         if not await self._all(marks) or refusals:
             return bool(refusals)  # an owner without a mark would never be suspended
-        detaches = (collect(_pod(it.pod), actions.detach_pod(client, it, versions[it.pod.uid])) for it in plan.detaches)
+        detaches = (collect(_pod(it.pod), detach_pod(client, it, versions[it.pod.uid])) for it in plan.detaches)
         if not await self._all(detaches):
             return False
         suspends = (*plan.suspends, *(plan.restarts if restart else ()))
-        if not await self._all(collect(_name(it.target), actions.suspend_owner(client, it)) for it in suspends):
+        if not await self._all(collect(_name(it.target), suspend_owner(client, it)) for it in suspends):
             return False
-        await self._all(collect(_name(it), actions.resume_owner(client, it)) for it in plan.resumes)
+        await self._all(collect(_name(it), resume_owner(client, it)) for it in plan.resumes)
         now = self._wall()
-        disrupts = (collect(_pod(it), actions.set_disruption_target(client, it, now)) for it in plan.disrupts)
+        disrupts = (collect(_pod(it), set_disruption_target(client, it, now)) for it in plan.disrupts)
         unchanged = await self._all(disrupts)
         # A pod that could not be detached, or marked as disrupted, would count as failed.
         deletes = [it for it in plan.deletes if _pod(it) not in refusals]
-        return await self._all(collect(_pod(it), actions.delete_pod(client, it)) for it in deletes) and unchanged
+        return await self._all(collect(_pod(it), delete_pod(client, it)) for it in deletes) and unchanged
 
     async def _all(self, writes: Iterable[Awaitable[bool]]) -> bool:
         """All writes, some at a time; the first error is raised when the last one is done."""
@@ -248,3 +258,119 @@ def _pod(pod: MemberPod) -> str:
 
 def _name(target: SuspendTarget) -> str:
     return f"{target.kind} {target.name}"
+
+
+_KINDS: Final[Mapping[str, Resource]] = {JOB: JOBS, JOBSET: JOBSETS}
+RESUME_INTERVAL: Final = 1.0
+"""Seconds between two attempts to resume an owner that a webhook refuses to resume."""
+_MESSAGE: Final = "Its group is taken back, since too few of its pods could be placed in time"
+
+_log = structlog.get_logger(__name__)
+
+
+async def detach_pod(client: Client, step: DetachPod, version: str) -> bool:
+    """Does in one write what the Job controller does to a pod that its selector matches no more."""
+    pod = step.pod
+    body = {
+        "metadata": {
+            "uid": pod.uid,
+            "resourceVersion": version,
+            "ownerReferences": [{"$patch": "delete", "uid": step.job}],
+            "$deleteFromPrimitiveList/finalizers": [names.JOB_TRACKING_FINALIZER],
+            "labels": dict.fromkeys(step.labels),
+            "annotations": {names.POD_GROUP_TAKEN_BACK: step.mark},
+        }
+    }
+    return await _patch(client, PODS, pod, body, PatchType.STRATEGIC)
+
+
+async def mark_owner(client: Client, step: SuspendOwner) -> bool:
+    """Marks an owner that has to be suspended once its pods are gone: a successor finds it by the label."""
+    return await _patch_owner(client, step.target, suspended=step.target.suspended, mark=step.mark)
+
+
+async def suspend_owner(client: Client, step: SuspendOwner) -> bool:
+    """Suspends and marks an owner."""
+    target = step.target
+    done = await _patch_owner(client, target, suspended=True, mark=step.mark)
+    if done:
+        _log.info("suspended", kind=target.kind, namespace=target.namespace, name=target.name, mark=step.mark)
+    return done
+
+
+async def resume_owner(client: Client, target: SuspendTarget) -> bool:
+    """Removes the mark, and resumes the owner unless Kueue or another manager decides that."""
+    while True:
+        managed = target.by_kueue or bool(target.managed_by)
+        if await _patch_owner(client, target, suspended=target.suspended and managed, mark=None):
+            _log.info("resumed", kind=target.kind, namespace=target.namespace, name=target.name, mark=target.mark)
+            return True
+        try:
+            found = await client.get(_KINDS[target.kind], target.name, target.namespace)
+        except NotFound:
+            return True
+        current = owners.read_target(target.kind, found)
+        if (current.uid, current.mark) != (target.uid, target.mark):
+            return True  # recreated, or resumed by another client
+        if current.resource_version == target.resource_version:
+            # A webhook has refused: ours does while a Job that is a gang is still being suspended (K4).
+            await asyncio.sleep(RESUME_INTERVAL)
+        target = current
+
+
+async def set_disruption_target(client: Client, pod: MemberPod, now: float) -> bool:
+    """Sets the condition that keeps controllers from counting the pod as failed."""
+    condition = {
+        "type": names.DISRUPTION_TARGET,
+        "status": "True",
+        "reason": names.REASON_DISRUPTED,
+        "message": _MESSAGE,
+        "lastTransitionTime": datetime.fromtimestamp(int(now), UTC).isoformat().replace("+00:00", "Z"),
+    }
+    body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+    return await _patch(client, PODS, pod, body, PatchType.STRATEGIC, "status")
+
+
+async def delete_pod(client: Client, pod: MemberPod) -> bool:
+    """Deletes the pod with its own grace period."""
+    with suppress(NotFound, Conflict):  # gone, or recreated
+        await client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
+    return True
+
+
+async def marked_owners(client: Client, namespace: str | None) -> list[SuspendTarget]:
+    """All Jobs and JobSets with the mark of an eviction."""
+    found: list[SuspendTarget] = []
+    for kind, resource in _KINDS.items():
+        scope = ListScope(resource, namespace, names.POD_GROUP_SUSPENDED)
+        with suppress(NotFound):  # JobSet is not installed
+            async with aclosing(list_objects(client, scope, dict[str, Any])) as listed:
+                found += [it async for each in listed if (it := owners.read_target(kind, each)).mark]
+    return found
+
+
+async def _patch_owner(client: Client, target: SuspendTarget, *, suspended: bool, mark: str | None) -> bool:
+    meta = {"uid": target.uid, "resourceVersion": target.resource_version}
+    marks = {names.POD_GROUP_SUSPENDED: mark}
+    body = {"metadata": {**meta, "annotations": marks, "labels": marks}, "spec": {"suspend": suspended}}
+    return await _patch(client, _KINDS[target.kind], target, body, PatchType.MERGE)
+
+
+async def _patch(  # noqa: PLR0917 - what a patch is made of
+    client: Client,
+    kind: Resource,
+    it: MemberPod | SuspendTarget,
+    body: dict[str, Any],
+    patch: PatchType,
+    subresource: str | None = None,
+) -> bool:
+    try:
+        await client.patch(kind, it.name, it.namespace, body=body, patch=patch, subresource=subresource)
+    except NotFound:
+        return True
+    except Conflict:
+        return False
+    except Invalid as refused:
+        if not is_uid_mismatch(refused):
+            raise
+    return True

@@ -10,7 +10,7 @@ from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, RESOURCEQUOTAS
-from jobset_gate.podgroups import decode, quota, wire
+from jobset_gate.podgroups import decode, preconditions, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import FLAVOR_OF, NEEDS_POD_GROUP, POD_GROUP_APIS, Format
 from jobset_gate.podgroups.snapshot import RecordObject
@@ -66,7 +66,9 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
         ),
     ]
     if Format.KEP_24 in formats:
-        found.append(WatchSource(RESOURCEQUOTAS, wire.ResourceQuota, quota.read_quota, cache.on_quota, namespace))
+        found.append(
+            WatchSource(RESOURCEQUOTAS, wire.ResourceQuota, preconditions.read_quota, cache.on_quota, namespace)
+        )
     if settings.capacity_check is not CapacityCheck.OFF:
         # All pods: what any of them uses of a node is not free.
         schedulers = frozenset(settings.scheduler_names)

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.podgroups import crds, informers
 from controllers.podgroups.cache import PodGroupCache
-from controllers.podgroups.crds import PodGroupCrdReconciler
+from controllers.podgroups.crds import PodGroupCrdReconciler, needed_crds
 from controllers.podgroups.deadline import SchedulingDeadline
 from controllers.podgroups.eviction import EvictionReconciler
 from controllers.podgroups.evictor import Evictor, ResumeSweeper
@@ -26,14 +26,13 @@ from controllers.podgroups.status import (
     WRITES_PER_SECOND,
     PodGroupEventWriter,
     PodGroupStatusReconciler,
+    PodGroupStatusWriter,
 )
-from controllers.podgroups.status_writer import PodGroupStatusWriter
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.kube.client import Client
-from jobset_gate.podgroups import preconditions, quota
+from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.crds import needed_crds
 from jobset_gate.podgroups.evaluate import GroupEvaluator
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -192,7 +191,7 @@ class PodGroupControllers:
             self.pending.mark_dirty(key, lazy=not effect.admits)
 
     def _quota_shortage(self, seen: GroupSnapshot) -> str:
-        return quota.quota_shortage(seen, self.cache.quotas(seen.group.key.namespace))
+        return preconditions.quota_shortage(seen, self.cache.quotas(seen.group.key.namespace))
 
     def _other_precondition(self, seen: GroupSnapshot) -> GroupReason | None:
         held = None if self._native is None else self._native.why_held(seen)

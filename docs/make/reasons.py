@@ -8,7 +8,7 @@ from docs.make.markdown import code, page, paragraph, table
 from jobset_gate import names
 from jobset_gate.barrier.model import PendingReason
 from jobset_gate.explain.model import GangState
-from jobset_gate.podgroups.phase import Phase
+from jobset_gate.podgroups.status import Phase
 
 _OF: Final = re.compile(r"^Of (.+?): (.+)$")
 

@@ -35,10 +35,9 @@ from jobset_gate.explain.model import (
 )
 from jobset_gate.explain.text import after_timeout
 from jobset_gate.podgroups.model import GangMode
-from jobset_gate.podgroups.phase import last_ungated_at
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import MemberPod
-from jobset_gate.podgroups.status import GroupStatus, missing_members, unscheduled_text, waiting_for
+from jobset_gate.podgroups.status import GroupStatus, last_ungated_at, missing_members, unscheduled_text, waiting_for
 
 _FIELD = f"spec.{names.CONFIG_FIELD}"
 MOST_COMMANDS = 3

@@ -2,11 +2,11 @@
 
 import pytest
 
+from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
-from jobset_gate.podgroups import crds
 from tests.chart.cluster import ChartRelease, fresh_release
 from tests.chart.helm import Helm, Json, at, merged
 from tests.chart.samples import SAMPLES

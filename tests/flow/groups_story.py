@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any, Final
 
+from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
-from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from tests.fakes.crds import remove_crds
 from tests.fakes.podgroups import manifests

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, POD_GROUPS, PODS
-from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed

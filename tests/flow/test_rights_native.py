@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from controllers.podgroups import native
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.resources import native_pod_groups
-from jobset_gate.podgroups import native
 from jobset_gate.settings import Groups, Native
 from tests.fakes.podgroups import manifests
 from tests.flow import rights

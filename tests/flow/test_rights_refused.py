@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from controllers.podgroups import crds
 from jobset_gate import names
-from jobset_gate.podgroups import crds
 from tests.flow import rights
 from tests.flow.installed import CONTROLLER, RELEASE, WEBHOOK, installed
 from tests.flow.rights import Right

@@ -4,11 +4,11 @@ import asyncio
 import time
 
 from controllers.barrier import crd_patcher
+from controllers.podgroups import crds
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
-from jobset_gate.podgroups import crds
 from tests.plane.admin import Admin
 
 _SERVED_WITHIN = 30.0

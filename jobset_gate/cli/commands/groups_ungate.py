@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from controllers.podgroups import evictor_actions
+from controllers.podgroups import evictor
 from jobset_gate import names as spelled
 from jobset_gate.cli import logs
 from jobset_gate.cli.cluster import ClusterOptions
@@ -203,7 +203,7 @@ class _UngateRun:
     async def _resume_owners(self) -> None:
         """Lets Jobs and JobSets go on that we have suspended for these groups."""
         try:
-            found = await evictor_actions.marked_owners(self.client, self.namespace)
+            found = await evictor.marked_owners(self.client, self.namespace)
         except Forbidden as refused:
             self.problems.append(f"whether Jobs and JobSets were suspended is not known: {refused}")
             return
@@ -213,7 +213,7 @@ class _UngateRun:
                 continue
             title = f"{root.kind} {root.namespace}/{root.name}"
             try:
-                if self.dry_run is not DryRun.NONE or await evictor_actions.resume_owner(self.client, root):
+                if self.dry_run is not DryRun.NONE or await evictor.resume_owner(self.client, root):
                     self.owners.append(title)
             except ApiError as error:
                 self.problems.append(f"{title} is not resumed: {error}")

@@ -9,13 +9,13 @@ import secrets
 from enum import StrEnum
 from typing import Any, Final
 
+from controllers.podgroups import native
 from jobset_gate import names
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Forbidden, NotFound
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.objects.unstructured import as_list, nested
-from jobset_gate.podgroups import native
 from jobset_gate.settings import Barrier
 
 BIND_SECONDS: Final = 10.0

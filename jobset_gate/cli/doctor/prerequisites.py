@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 from typing import Final
 
+from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.barrier import crd as crd_schema
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unknown, warning
@@ -12,7 +13,6 @@ from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, NODES
 from jobset_gate.objects.quantity import parse_duration
 from jobset_gate.objects.unstructured import Json, as_list, nested
-from jobset_gate.podgroups import crds
 
 KUBERNETES: Final = (1, 30)
 """Webhooks have match conditions from then on."""

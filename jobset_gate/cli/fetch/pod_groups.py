@@ -14,7 +14,7 @@ from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import Permissions, ResourceSource, Unavailable, resource_name
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
-from jobset_gate.podgroups import podgroup_status, quota, wire
+from jobset_gate.podgroups import podgroup_status, preconditions, wire
 from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
 from jobset_gate.podgroups.evaluate import evaluate_all
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -118,7 +118,7 @@ class PodGroupSource(ResourceSource):
             now=now,
             across_namespaces=self._settings.across_namespaces,
             owner_capacities=await self._owner_capacities(seen),
-            quota_shortage=lambda it: quota.quota_shortage(it, cache.quotas(it.group.key.namespace)),
+            quota_shortage=lambda it: preconditions.quota_shortage(it, cache.quotas(it.group.key.namespace)),
             bound=cache.nodes.has_pod,
             excluded=cache.nodes.excluded_nodes,
         )

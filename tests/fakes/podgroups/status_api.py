@@ -9,6 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from controllers.podgroups import crds
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.status import (
     STATUS_WORKERS,
@@ -16,12 +17,11 @@ from controllers.podgroups.status import (
     WRITES_PER_SECOND,
     PodGroupEventWriter,
     PodGroupStatusReconciler,
+    PodGroupStatusWriter,
 )
-from controllers.podgroups.status_writer import PodGroupStatusWriter
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import CRDS, EVENTS, POD_GROUPS
-from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controllers.podgroups import crds
 from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler, informers
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS
-from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue

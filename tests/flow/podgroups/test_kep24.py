@@ -27,6 +27,10 @@ def reason(group: Json) -> str:
     return str(podgroup_status.group_condition(group.get("status") or {}).get("reason", ""))
 
 
+def message(group: Json) -> str:
+    return str(podgroup_status.group_condition(group.get("status") or {}).get("message", ""))
+
+
 async def edit(stage: GroupEnvironment, name: str, **spec: Any) -> None:
     await stage.client.patch(KIND, name, stage.namespace, body={"spec": spec}, patch=PatchType.MERGE)
 
@@ -74,11 +78,13 @@ async def test_total_resources_must_be_left_of_the_namespaces_quota(make_stage: 
         await stage.client.create(RESOURCEQUOTAS, quota, stage.namespace)
         await stage.until_object(RESOURCEQUOTAS, "team", lambda it: "used" in (it.get("status") or {}))
         await stage.create(manifests.pod("others", cpu="3"))
-        await stage.make_group("ring", 2, KEP, resources={"cpu": "5"})
+        # More than the quota would leave in whatever order its watch and that of the pods report what is charged.
+        await stage.make_group("ring", 2, KEP, resources={"cpu": "10"})
         await stage.create(pod("a"), pod("b"))  # charged for two of the four that are left
-        reported = await stage.until_event("ring", names.REASON_WAITING_FOR_CAPACITY)
-        assert reported == "needs 5 cpu, 4 left in ResourceQuota team"
+        why = "needs 10 cpu, 4 left in ResourceQuota team"
+        await stage.until_group("ring", lambda it: message(it) == why, KEP)
+        await stage.until_event("ring", names.REASON_WAITING_FOR_CAPACITY, "left in ResourceQuota team")
         assert sum(map(gated, stage.pods.all())) == 2
-        more = {"spec": {"hard": {"requests.cpu": "8"}}}
+        more = {"spec": {"hard": {"requests.cpu": "13"}}}
         await stage.client.patch(RESOURCEQUOTAS, "team", stage.namespace, body=more, patch=PatchType.MERGE)
         await stage.until_bound(3)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.cli.commands.doctor import findings
 from jobset_gate.cli.doctor import certificates, dry_runs, webhook_configurations
@@ -30,7 +31,6 @@ from jobset_gate.kube.resources import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups, Settings
 from tests.fakes import jobs, jobsets, stored_pod_groups

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from controllers.podgroups import crds
 from jobset_gate import names
-from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 
 Json = dict[str, Any]

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from controllers.podgroups import native
 from jobset_gate import names
-from jobset_gate.podgroups import native
 from jobset_gate.podgroups.model import group_label
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from tests.fakes.podgroups.objects import key, pod, pod_group, record

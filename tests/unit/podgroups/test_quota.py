@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.podgroups import quota, wire
-from jobset_gate.podgroups.quota import QuotaLimits
+from jobset_gate.podgroups import preconditions, wire
+from jobset_gate.podgroups.preconditions import QuotaLimits
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from tests.fakes.podgroups.objects import decoded, key, pod, pod_group
 from tests.fakes.podgroups.snapshots import KEP24_KEY, group_snapshot, kep24_pod
@@ -22,7 +22,7 @@ def limits(
         "spec": {"hard": hard} | spec,
         "status": {"hard": hard, "used": used or {}},
     }
-    return quota.read_quota(decoded(body, wire.ResourceQuota))
+    return preconditions.read_quota(decoded(body, wire.ResourceQuota))
 
 
 def group(*pods: Json, **resources: str) -> GroupSnapshot:
@@ -35,21 +35,28 @@ def group(*pods: Json, **resources: str) -> GroupSnapshot:
 @pytest.mark.parametrize("name", ["cpu", "requests.cpu"])
 def test_what_is_left_of_a_quota_must_suffice(name: str) -> None:
     seen = group(cpu="4")
-    assert quota.quota_shortage(seen, [limits({name: "10"}, {name: "6"})]) == ""
-    assert quota.quota_shortage(seen, [limits({name: "10"}, {name: "7"})]) == "needs 4 cpu, 3 left in ResourceQuota q"
-    assert quota.quota_shortage(seen, [limits({name: "10"}, {name: "12"})]) == "needs 4 cpu, 0 left in ResourceQuota q"
+    assert preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "6"})]) == ""
+    assert (
+        preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "7"})])
+        == "needs 4 cpu, 3 left in ResourceQuota q"
+    )
+    assert (
+        preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "12"})])
+        == "needs 4 cpu, 0 left in ResourceQuota q"
+    )
 
 
 def test_members_have_been_charged_already_gated_or_not() -> None:
     seen = group(kep24_pod("a"), kep24_pod("b"), cpu="4")  # charged for one cpu
-    assert quota.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7"})]) == ""
+    assert preconditions.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7"})]) == ""
     assert (
-        quota.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7500m"})])
+        preconditions.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7500m"})])
         == "needs 4 cpu, 3.5 left in ResourceQuota q"
     )
     ended = group(kep24_pod("a", status={"phase": "Succeeded"}), kep24_pod("b"), cpu="4")  # for half of one
     assert (
-        quota.quota_shortage(ended, [limits({"cpu": "10"}, {"cpu": "7"})]) == "needs 4 cpu, 3.5 left in ResourceQuota q"
+        preconditions.quota_shortage(ended, [limits({"cpu": "10"}, {"cpu": "7"})])
+        == "needs 4 cpu, 3.5 left in ResourceQuota q"
     )
 
 
@@ -57,32 +64,34 @@ def test_every_quota_of_the_namespace_counts_and_no_other() -> None:
     seen = group(memory="4Gi", example_gpu="2")
     near = limits({"requests.example/gpu": "8"}, {"requests.example/gpu": "7"}, name="gpus")
     far = limits({"memory": "1Gi"}, namespace="elsewhere")
-    assert quota.quota_shortage(seen, [far, limits({"memory": "8Gi"})]) == ""
+    assert preconditions.quota_shortage(seen, [far, limits({"memory": "8Gi"})]) == ""
     assert (
-        quota.quota_shortage(seen, [far, limits({"memory": "8Gi"}), near])
+        preconditions.quota_shortage(seen, [far, limits({"memory": "8Gi"}), near])
         == "needs 2 example/gpu, 1 left in ResourceQuota gpus"
     )
     assert (
-        quota.quota_shortage(seen, [limits({"memory": "5Gi"}, {"memory": "2Gi"})])
+        preconditions.quota_shortage(seen, [limits({"memory": "5Gi"}, {"memory": "2Gi"})])
         == "needs 4Gi memory, 3Gi left in ResourceQuota q"
     )
 
 
 def test_what_the_group_does_not_name_and_limits_of_limits_do_not_count() -> None:
     seen = group(cpu="4")
-    assert quota.quota_shortage(seen, [limits({"memory": "0", "limits.cpu": "0", "count/jobs.batch": "0"})]) == ""
+    assert (
+        preconditions.quota_shortage(seen, [limits({"memory": "0", "limits.cpu": "0", "count/jobs.batch": "0"})]) == ""
+    )
 
 
 def test_a_quota_that_nobody_has_counted_yet_allows_all_it_says() -> None:
     body = {"metadata": {"name": "q", "namespace": "team"}, "spec": {"hard": {"cpu": "3"}}}
-    fresh = quota.read_quota(decoded(body, wire.ResourceQuota))
-    assert quota.quota_shortage(group(cpu="4"), [fresh]) == "needs 4 cpu, 3 left in ResourceQuota q"
-    assert quota.quota_shortage(group(cpu="3"), [fresh]) == ""
+    fresh = preconditions.read_quota(decoded(body, wire.ResourceQuota))
+    assert preconditions.quota_shortage(group(cpu="4"), [fresh]) == "needs 4 cpu, 3 left in ResourceQuota q"
+    assert preconditions.quota_shortage(group(cpu="3"), [fresh]) == ""
 
 
 def test_other_designs_have_no_total_resources() -> None:
     other = group_snapshot(pod("a"), of=key(), group=pod_group(spec={"minMember": 1, "minResources": {"cpu": "99"}}))
-    assert quota.quota_shortage(other, [limits({"cpu": "1"})]) == ""
+    assert preconditions.quota_shortage(other, [limits({"cpu": "1"})]) == ""
 
 
 @pytest.mark.parametrize(
@@ -95,4 +104,4 @@ def test_other_designs_have_no_total_resources() -> None:
 )
 def test_quotas_with_scopes_are_not_compared(spec: Json) -> None:
     seen, scoped = group(kep24_pod("a"), cpu="4"), limits({"cpu": "1"}, **spec)
-    assert quota.quota_shortage(seen, [scoped]) == ""
+    assert preconditions.quota_shortage(seen, [scoped]) == ""

@@ -10,11 +10,10 @@ from jobset_gate import names
 from jobset_gate.podgroups.candidate import Hold
 from jobset_gate.podgroups.events import group_events
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.phase import MemberCounts, Phase, group_phase
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
-from jobset_gate.podgroups.status import GroupStatus, group_status
+from jobset_gate.podgroups.status import GroupStatus, MemberCounts, Phase, group_phase, group_status
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import KEP24_KEY, bound, group_snapshot, kep24_pod, opened
 from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba

@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+from controllers.podgroups import crds
 from controllers.podgroups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdReconciler
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound
-from jobset_gate.podgroups import crds
 from jobset_gate.runtime.workqueue import Requeue
 
 NAME = crds.crd_name(names.PLUGINS_GROUP)

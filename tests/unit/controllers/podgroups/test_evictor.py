@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
-from controllers.podgroups.evictor import CONFLICT_RETRY_SECONDS, RECHECK_SECONDS, EvictionResult, Evictor
-from controllers.podgroups.evictor_actions import RESUME_INTERVAL
+from controllers.podgroups.evictor import (
+    CONFLICT_RETRY_SECONDS,
+    RECHECK_SECONDS,
+    RESUME_INTERVAL,
+    EvictionResult,
+    Evictor,
+)
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer

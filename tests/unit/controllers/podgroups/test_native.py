@@ -6,12 +6,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from controllers.podgroups import native
 from controllers.podgroups.native import NativePodGroups
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import Resource
-from jobset_gate.podgroups import native
 from jobset_gate.runtime.workqueue import Requeue
 from tests.unit.podgroups.test_native import RECORD, group, member
 

@@ -10,8 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.podgroups.status import EVENT_SPACING, MAX_EVENT_AGE, QUIET_SECONDS, WRITE_BURST, WRITES_PER_SECOND
-from controllers.podgroups.status_writer import PROGRESS_SECONDS, SETTLE_SECONDS
+from controllers.podgroups.status import (
+    EVENT_SPACING,
+    MAX_EVENT_AGE,
+    PROGRESS_SECONDS,
+    QUIET_SECONDS,
+    SETTLE_SECONDS,
+    WRITE_BURST,
+    WRITES_PER_SECOND,
+)
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, Forbidden, KubeError, NotFound, ServerError
