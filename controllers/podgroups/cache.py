@@ -7,26 +7,24 @@ changes: a group is merged when it is read, and only if one of its sources has c
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
-import msgspec
-
 from controllers.podgroups.membership import PodGroupEntry, PodMembership
 from controllers.podgroups.node_cache import NodeCache
-from controllers.podgroups.predicates import Effect, classify
 from controllers.podgroups.record_cache import ObjectPlace, RecordCache
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.evaluate import trusted_record
 from jobset_gate.podgroups.model import FLAVOR_OF, MergedGroup, PodGroupKey
-from jobset_gate.podgroups.preconditions import QuotaLimits, gang_key
-from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.preconditions import QuotaLimits
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import BoundPod, GroupSnapshot, MemberPod, NodeAllocatable, RecordObject
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups
 
-OnChange = Callable[[PodGroupKey | None, Effect], None]
+OnChange = Callable[[PodGroupKey | None, bool], None]
+"""Gets the group that has changed, None for capacity, and whether its admission or its limit may depend on it."""
 
 
 class PodGroupCache:
-    """All pod groups. Handlers of informers are synchronous; each effect of an event goes to the subscriber."""
+    """All pod groups. Handlers of informers are synchronous; each change goes to the subscriber."""
 
     def __init__(self, settings: Groups) -> None:
         self._on_change: OnChange = lambda _, __: None
@@ -40,7 +38,6 @@ class PodGroupCache:
         """By namespace and name."""
 
     def subscribe(self, on_change: OnChange) -> None:
-        """`on_change(key, effect)` is called for every change from now on."""
         self._on_change = on_change
 
     # --- Handlers of informers --------------------------------------------------------------------------------------
@@ -50,7 +47,7 @@ class PodGroupCache:
         capacity = self._counts_capacity and self.nodes.set_member(change.key, change.new)
         self._members.set_labelled_pod(change.key, change.new)
         if capacity:
-            self._on_change(None, Effect.CAPACITY)
+            self._on_change(None, True)
 
     def on_bound_pod(self, change: ObjectChange[BoundPod]) -> None:
         """A pod was bound, updated, or uses no node any more; then it is no member without a label either."""
@@ -61,29 +58,26 @@ class PodGroupCache:
         if new is not None:
             self._members.set_bound_pod(new.uid, new.ungated)
         if capacity:
-            self._on_change(None, Effect.CAPACITY)
+            self._on_change(None, True)
 
     def on_record_object(self, change: ObjectChange[RecordObject]) -> None:
         """A PodGroup, or a ConfigMap with a record, was added, updated or deleted."""
         known = change.new or change.old
         if known is not None:
-            self.set_record_object((known.ref.api, *change.key), change.new, Effect.CHANGED)
+            self.set_record_object((known.ref.api, *change.key), change.new)
 
-    def set_record_object(self, place: ObjectPlace, new: RecordObject | None, effect: Effect = Effect.RECORDED) -> None:
-        """The same, as an answer to a read or write of this process, ahead of the informer."""
+    def set_record_object(self, place: ObjectPlace, new: RecordObject | None) -> None:
+        """The same, from a read or write of this process, ahead of the informer."""
         for key in self._records.set_object(place, new):
             entry = self._members.ensure_entry(key)
-            entry.group, entry.present, entry.record_is_current = None, None, False
-            before, entry.reported = entry.reported, self._exists(entry)
-            if before or entry.reported:  # a PodGroup may be that of several flavors, and is one group's
-                self._on_change(key, effect)
-            self._notify_partners(entry)
+            entry.group = None
+            self._on_change(key, True)
             self._members.prune_entry(entry, key.namespace)
 
     def on_node(self, change: ObjectChange[NodeAllocatable]) -> None:
         """A node was added, updated or deleted; heartbeats change nothing."""
         if self.nodes.set_node(change.key[1], change.new):
-            self._on_change(None, Effect.CAPACITY)
+            self._on_change(None, True)
 
     def on_quota(self, change: ObjectChange[QuotaLimits]) -> None:
         """A ResourceQuota was added, updated or deleted."""
@@ -95,7 +89,7 @@ class PodGroupCache:
         if not quotas:
             del self._quotas[namespace]
         if before != new:
-            self._on_change(None, Effect.CAPACITY)
+            self._on_change(None, True)
 
     # --- Queries -----------------------------------------------------------------------------------------------------
 
@@ -108,7 +102,7 @@ class PodGroupCache:
         entry = self._members.entry(key)
         if entry is None or not self._exists(entry):
             return None
-        group, record = self._present(key, entry), self._record(key, entry)
+        group = self._merged(key, entry)
         pod_group = next((it for it in self._records.pod_groups(key) if it.pod_group == group.pod_group), None)
         home = self._records.object_to_write(key, pod_group)
         created = min((it.created for it in entry.members), default=0.0) if pod_group is None else pod_group.created
@@ -118,7 +112,7 @@ class PodGroupCache:
             members=entry.members,
             created=created,
             record_ref=None if home is None else home.ref,
-            record=self._trusted(group, record),
+            record=self._trusted(group, self._records.record_of(key, group.gangs)),
             pod_group_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,
             status_managers=() if pod_group is None else pod_group.status_managers,
@@ -127,7 +121,7 @@ class PodGroupCache:
     def group(self, key: PodGroupKey) -> MergedGroup | None:
         """The gang that all sources of a group add up to."""
         entry = self._members.entry(key)
-        return self._present(key, entry) if entry is not None and self._exists(entry) else None
+        return self._merged(key, entry) if entry is not None and self._exists(entry) else None
 
     def unassigned_pods(self) -> Sequence[MemberPod]:
         """Pods with our label whose group no pod with that label names: no controller can admit them."""
@@ -144,28 +138,16 @@ class PodGroupCache:
     def __len__(self) -> int:
         return len(self._members)
 
-    # --- Effects -----------------------------------------------------------------------------------------------------
+    # --- Details -----------------------------------------------------------------------------------------------------
 
     def _on_pod(self, entry: PodGroupEntry, old: MemberPod | None, new: MemberPod | None) -> None:
         if entry.key is None:
             return
-        effect = classify(entry, self._record(entry.key, entry), old, new)
-        self._on_change(entry.key, effect)
-        if effect in (Effect.DETAIL, Effect.GATHERING):
-            return
-        self._notify_partners(entry)
+        self._on_change(entry.key, is_urgent(entry, self._records.record_of(entry.key), old, new))
         first_or_last = (old is None and len(entry) == 1) or (new is None and entry.empty)
         for key in self._same_named(entry.key) if first_or_last else ():
-            self._members.ensure_entry(key).reported = True
-            self._on_change(key, Effect.CHANGED)  # the PodGroup is theirs as long as this group has no pod
-
-    def _notify_partners(self, entry: PodGroupEntry) -> None:
-        """What the other gangs of a GangGroup wait for may have changed here."""
-        for path in entry.gangs:
-            if entry.key is not None and path != entry.key.path:
-                self._on_change(gang_key(path), Effect.DETAIL)
-
-    # --- Details -----------------------------------------------------------------------------------------------------
+            self._members.ensure_entry(key)
+            self._on_change(key, True)  # the PodGroup is theirs as long as this group has no pod
 
     def _exists(self, entry: PodGroupEntry) -> bool:
         """Whether it is a group: it has members, a record, or a PodGroup that is no other group's."""
@@ -187,23 +169,65 @@ class PodGroupCache:
                 if flavor is not key.flavor:
                     yield PodGroupKey(flavor=flavor, namespace=key.namespace, name=key.name)
 
-    def _record(self, key: PodGroupKey, entry: PodGroupEntry) -> AdmissionRecord | None:
-        if not entry.record_is_current or (entry.group is None and self._records.has_foreign_records(key)):
-            gangs = self._merged(key, entry).gangs if self._records.has_foreign_records(key) else ()
-            entry.record, entry.record_is_current = self._records.record_of(key, gangs), True
-        return entry.record
-
     def _trusted(self, group: MergedGroup, record: AdmissionRecord | None) -> AdmissionRecord | None:
         if record is None or record.stage is AdmissionState.CLOSED:
             return record
         others = (self.group(key) for key, _ in record.gangs if key != group.key)
         return trusted_record(record, group, [group, *(it for it in others if it is not None)])
 
-    def _present(self, key: PodGroupKey, entry: PodGroupEntry) -> MergedGroup:
-        group, present = self._merged(key, entry), entry.count_present(self._record(key, entry))
-        return group if present == group.present else msgspec.structs.replace(group, present=present)
-
     def _merged(self, key: PodGroupKey, entry: PodGroupEntry) -> MergedGroup:
         if entry.group is not None:
             return entry.group  # without looking for its record objects
-        return entry.merged_group(key, self._records.objects_of(key), self._default_wait)
+        objects = self._records.objects_of(key)
+        return entry.merge(key, objects, lambda gangs: self._records.record_of(key, gangs), self._default_wait)
+
+
+# --- Which changes of pods are urgent --------------------------------------------------------------------------------
+
+
+def is_urgent(
+    entry: PodGroupEntry, record: AdmissionRecord | None, old: MemberPod | None, new: MemberPod | None
+) -> bool:
+    """Whether an admission may follow from the change of a pod, or its minimum may be bound, if only for a moment.
+
+    Reading a group costs time per pod, so one that lacks k members, or k bound pods, is not read at once for each.
+    """
+    if old is None and new is not None and new.gated and record is None:
+        return not 1 < len(entry) < entry.needed
+    if _scheduling_facts(old) == _scheduling_facts(new):
+        return False
+    if old is None or new is None or record is None or not _progressed(record, old, new):
+        return True
+    return new.bound and not old.bound and record.satisfied is None and entry.bound_count >= record.minimum
+
+
+def _progressed(record: AdmissionRecord, old: MemberPod, new: MemberPod) -> bool:
+    """Whether a pod of an admitted group was ungated, bound or started, and nothing else."""
+    if record.stage is not AdmissionState.OPEN or len(record.gangs) > 1 or record.how is AdmissionMode.NATIVE:
+        return False
+    if not (old.is_counted and new.is_counted) or _fixed_facts(old) != _fixed_facts(new):
+        return False
+    return new.bound >= old.bound and new.gated <= old.gated
+
+
+def _scheduling_facts(pod: MemberPod | None) -> object:
+    """All of a pod that admission depends on; many events of a pod are about something else."""
+    if pod is None:
+        return None
+    ended = pod.phase in ("Succeeded", "Failed")
+    return _fixed_facts(pod), pod.is_counted, pod.bound, pod.gated, pod.generation, pod.deleting, ended
+
+
+def _fixed_facts(pod: MemberPod) -> object:
+    """What stays the same while a pod is ungated, bound and run."""
+    return (
+        pod.uid,
+        pod.membership,
+        pod.shape,
+        pod.unsupported,
+        pod.barrier,
+        pod.priority,
+        pod.native,
+        pod.foreign_gates,
+        pod.eviction_mark,
+    )

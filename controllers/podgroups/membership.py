@@ -1,6 +1,6 @@
 """Which pod belongs to which group: by its label, or by what it names once it is bound without one (G2)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -31,24 +31,15 @@ _FORMAT: Final = {flavor: next(it for it in Format if FLAVOR_OF[it] is flavor) f
 
 
 class PodGroupEntry:
-    """One group: its pods, and the gang that pods and PodGroups add up to, kept until it changes."""
+    """One group: its pods, and the gang that pods and PodGroups add up to, kept until one of them changes."""
 
     def __init__(self, label: str, key: PodGroupKey | None = None) -> None:
         """`key` is None until a pod with the label names its group."""
         self.label, self.key = label, key
         self.group: MergedGroup | None = None
         """As last merged; None: it has to be merged again."""
-        self.gangs: tuple[str, ...] = ()
-        """Gangs of its GangGroup, as last merged."""
-        self.record: AdmissionRecord | None = None
-        self.record_is_current = False
-        """Whether `record` is what its record objects hold."""
-        self.reported = False
-        """Whether the entry was reported as a group before, or may have been."""
         self.needed = 0
         """Pods, for its minimum, if these are all that it lacked as last merged; else 0."""
-        self.present: int | None = None
-        """Pods that count for gathering; None: they have to be counted again."""
         self.bound_count = 0
         """Pods with a node, in any state."""
         self._labelled: dict[str, MemberPod] = {}
@@ -81,38 +72,36 @@ class PodGroupEntry:
         """Removes a pod; returns it."""
         return self._set(self._labelled if held else self._unlabelled, uid, None)
 
-    def count_present(self, record: AdmissionRecord | None) -> int:
-        """Pods that count for gathering."""
-        if self.present is None:
-            self.present = len(MemberTable(self.members, record).present)
-        return self.present
+    def merge(
+        self,
+        key: PodGroupKey,
+        objects: Sequence[RecordObject],
+        record_of: Callable[[Collection[str]], AdmissionRecord | None],
+        default_wait: Fraction,
+    ) -> MergedGroup:
+        """The gang that pods and PodGroups add up to. An unreadable record is a problem: it may admit the group.
 
-    def merged_group(self, key: PodGroupKey, objects: Sequence[RecordObject], default_wait: Fraction) -> MergedGroup:
-        """The gang that pods and PodGroups add up to. An unreadable record is a problem: it may admit the group."""
-        if self.group is None:
-            sources = [
-                MemberSource(pod=it.name, membership=_membership(key, it), alive=it.is_counted) for it in self.members
-            ]
-            pod_groups = [it.pod_group for it in objects if it.pod_group is not None]
-            group = merge.merge_group(key, sources, pod_groups, default_wait=default_wait)
-            if not sources and not pod_groups:
-                group = _from_record(group, next((it.record for it in objects if it.record is not None), None))
-            unreadable = tuple(it.problem for it in objects if it.problem is not None)
-            self.group = (
-                msgspec.structs.replace(group, problems=(*group.problems, *unreadable)) if unreadable else group
-            )
-            more_lacks = group.gangs or group.pod_group_missing or group.gathered or not self.group.valid
-            self.gangs, self.needed = group.gangs, 0 if more_lacks else group.minimum or 0
-        return self.group
+        `record_of` gives the record of a group that names these gangs.
+        """
+        sources = [MemberSource(pod=it.name, membership=_membership(key, it)) for it in self.members]
+        pod_groups = [it.pod_group for it in objects if it.pod_group is not None]
+        group = merge.merge_group(key, sources, pod_groups, default_wait=default_wait)
+        if not sources and not pod_groups:
+            group = _from_record(group, next((it.record for it in objects if it.record is not None), None))
+        unreadable = tuple(it.problem for it in objects if it.problem is not None)
+        present = len(MemberTable(self.members, record_of(group.gangs)).present)
+        problems = (*group.problems, *unreadable)
+        self.group = group = msgspec.structs.replace(group, present=present, problems=problems)
+        more_lacks = group.gangs or group.pod_group_missing or group.gathered or not group.valid
+        self.needed = 0 if more_lacks else group.minimum or 0
+        return group
 
     def _set(self, pods: dict[str, MemberPod], uid: str, new: MemberPod | None) -> MemberPod | None:
         old = pods.get(uid)
         if old == new:
             return old
-        self._members = self.present = None
+        self._members = self.group = None
         self.bound_count += (new is not None and new.bound) - (old is not None and old.bound)
-        if old is None or new is None or (old.membership, old.is_counted) != (new.membership, new.is_counted):
-            self.group = None
         if new is None:
             del pods[uid]
         else:

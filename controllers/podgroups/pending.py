@@ -12,7 +12,6 @@ import structlog
 
 from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
-from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.candidate import AdmittedGroup, Candidate, Domains, Hold
 from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.evaluate import GangGroupMemo, GroupEvaluator
@@ -63,10 +62,8 @@ class PendingQueue:
         self._lazy: asyncio.TimerHandle | None = None
         self._resynced = monotonic()
         self._domains, self._nodes_version = Domains(), -1
-        self._leads: dict[PodGroupKey, PodGroupKey] = {}
-        """The first gang of the candidate that each group is part of."""
-        self._named: dict[PodGroupKey, frozenset[PodGroupKey]] = {}
-        """The gangs that each group of a GangGroup names."""
+        self._candidates: dict[PodGroupKey, Candidate] = {}
+        """That each group is part of."""
         self._reasons: dict[PodGroupKey, Hold | GroupReason] = {}
         self.cycle: SchedulingCycle | None = None
         """The last one, for the detailed messages of its holds."""
@@ -164,26 +161,18 @@ class PendingQueue:
         if monotonic() - self._resynced >= RESYNC_SECONDS:
             self._resynced = monotonic()
             self._dirty.update(self._reasons, self.admitted)
-            kept = self.admitted.keys() | frozenset().union(*self._named.values())
-            self._most_pods = {key: known for key, known in self._most_pods.items() if key in kept}
+            kept = {request.key for groups in self.admitted.values() for it in groups for request in it.requests}
+            self._most_pods = {key: known for key, known in self._most_pods.items() if key in kept | self._dirty}
 
     def take_dirty(self) -> set[PodGroupKey]:
-        """The groups to evaluate: dirty ones, and those that are in a GangGroup with one, or name it."""
+        """The groups to evaluate."""
         if self._nodes_version != self._cache.nodes.nodes_version:
             self._nodes_version = self._cache.nodes.nodes_version
             self._domains = Domains(self._cache.nodes.node_infos())
             self._dirty.update(self._cache.keys())
         changed, self._dirty = self._dirty, set()
         self._gang_groups = {}
-        found = set(changed)
-        for key in changed:
-            found |= self._named.get(key, frozenset())
-            try:
-                self._update_names(key)
-            except Exception as error:  # noqa: BLE001 - as in `set_faulty`
-                self.set_faulty(key, error)
-            found |= self._named.get(key, frozenset())
-        return found.union(key for key, named in self._named.items() if not named.isdisjoint(changed))
+        return changed
 
     def evaluate_group(self, key: PodGroupKey, now: float) -> None:
         """Updates the candidate, the reason and the reservations of a group."""
@@ -200,27 +189,26 @@ class PendingQueue:
         self.admitted.pop(key, None)
         if reserved:
             self.admitted[key] = reserved
-        self._drop_candidate(key)
+        others = self._drop_candidate(key)
         if seen is None:
             self._reasons.pop(key, None)
+            self._dirty |= others
             return
         answer = self._evaluator.evaluate(seen, self._domains, now, self._gang_groups)
         if isinstance(answer, Candidate):
             self.waiting[answer.key] = answer
-            self._leads |= dict.fromkeys((it.key for it in answer.requests), answer.key)
+            self._candidates |= dict.fromkeys((it.key for it in answer.requests), answer)
         else:
             self.set_reason(key, answer)
+            self._dirty |= others
 
-    def _drop_candidate(self, key: PodGroupKey) -> None:
-        lead = self._leads.pop(key, None)
-        if lead is not None:
-            self.waiting.pop(lead, None)
-
-    def _update_names(self, key: PodGroupKey) -> None:
-        seen = self._cache.snapshot(key)
-        self._named.pop(key, None)
-        if seen is not None and seen.group.gangs:
-            self._named[key] = frozenset(preconditions.gang_key(it) for it in seen.group.gangs)
+    def _drop_candidate(self, key: PodGroupKey) -> set[PodGroupKey]:
+        """Returns the other gangs of the candidate."""
+        candidate = self._candidates.pop(key, None)
+        if candidate is None or self.waiting.get(candidate.key) is not candidate:
+            return set()
+        del self.waiting[candidate.key]
+        return {it.key for it in candidate.requests if it.key != key}
 
     def _reservations(self, seen: GroupSnapshot | None, now: float) -> tuple[AdmittedGroup, ...]:
         """The room that other groups have to leave for this one."""

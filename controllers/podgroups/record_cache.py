@@ -67,10 +67,6 @@ class RecordCache:
             return self._objects.get(_config_map_place(key))
         return pod_group
 
-    def has_foreign_records(self, key: PodGroupKey) -> bool:
-        """Whether a record in another namespace decides on the group; it counts only if the group names those gangs."""
-        return self._across and any(namespace != key.namespace for _, namespace, _ in self._deciding.get(key, ()))
-
     def record_of(self, key: PodGroupKey, gangs: Collection[str] = ()) -> AdmissionRecord | None:
         """The valid record among those on the group's own objects and on that of a GangGroup's first gang.
 

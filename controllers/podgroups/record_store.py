@@ -42,18 +42,11 @@ from jobset_gate.runtime.workqueue import Requeue
 RELIST_SECONDS: Final = 2.0
 """Until a failed list is repeated."""
 
-MAX_WRITE_ATTEMPTS: Final = 5
-"""Of one write, while other clients change other fields of the object."""
-
 _log = structlog.get_logger(__name__)
 
 
 class OutcomeUnknown(KubeError):
     """A write has no answer, and the object cannot be read either."""
-
-    def __init__(self, key: PodGroupKey, ref: RecordRef, why: object) -> None:
-        super().__init__(f"the record of group {key.path} may or may not have been written: {why}")
-        self.key, self.ref = key, ref
 
 
 SetRecordObject = Callable[[ObjectPlace, RecordObject | None], None]
@@ -88,30 +81,25 @@ class RecordStore:
             await self._create(seen, record)
             return
         text = records.encode_record(msgspec.structs.replace(record, home_uid=ref.uid if ref.api else ""))
-        for _ in range(MAX_WRITE_ATTEMPTS):
-            try:
-                stored = await self._client.patch(
-                    resource_of(ref.api),
-                    ref.name,
-                    ref.namespace,
-                    body=_patch(ref, text),
-                    patch=PatchType.MERGE,
-                    type=wire_type(ref.api),
-                )
-            except (Conflict, Invalid, NotFound, Unreachable, InvalidResponse, ServerError, Throttled) as error:
-                # The write may have landed all the same, or another field may have changed.
-                retry = await self._after_failure(seen, ref, text, error)
-                if retry is None:
-                    return
-                ref = retry
-                continue
-            self.observe(ref.api, stored)
-            return
-        raise Requeue(f"the record object of group {seen.group.key.path} keeps changing")
-
-    async def reread_record(self, unknown: OutcomeUnknown) -> None:
-        """Reads the record object again, and reports it to the observer."""
-        await self._read(unknown.ref)
+        try:
+            stored = await self._client.patch(
+                resource_of(ref.api),
+                ref.name,
+                ref.namespace,
+                body=_patch(ref, text),
+                patch=PatchType.MERGE,
+                type=wire_type(ref.api),
+            )
+        except (Conflict, Invalid, NotFound, Unreachable, InvalidResponse, ServerError, Throttled) as error:
+            path = seen.group.key.path
+            found = await self._read_surely(path, ref)
+            changed = found is None or found.metadata.resource_version != ref.resource_version
+            if found is not None and found.metadata.uid == ref.uid and _record_text(found) == text:
+                return  # the write has landed all the same
+            if changed:
+                raise Requeue(f"another client has changed the record object of group {path}") from error
+            raise
+        self.observe(ref.api, stored)
 
     async def delete_record(self, ref: RecordRef) -> None:
         """Deletes the ConfigMap of a group that is gone."""
@@ -167,49 +155,20 @@ class RecordStore:
         except (AlreadyExists, Unreachable, InvalidResponse, ServerError) as error:
             # Our own whose answer was lost, one from before a crash, or that of another client.
             ref = RecordRef(api="", namespace=key.namespace, name=_config_map_name(key), uid="", resource_version="")
-            found: wire.RecordConfigMap | None = await self._read_surely(key, ref)
+            found: wire.RecordConfigMap | None = await self._read_surely(key.path, ref)
             if found is not None and _record_text(found) == text:
                 return
-            if found is not None and decode.decode_config_map(found) is None:
-                await self._claim(found, body["metadata"])
             raise Requeue(f"the ConfigMap {ref.name} exists already, or was not created") from error
         self.observe("", stored)
 
-    async def _claim(self, found: wire.RecordConfigMap, meta: dict[str, Any]) -> None:
-        """Names the group on a ConfigMap from which a user has removed that, so that informers deliver it."""
-        version = {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version}
-        body, patch = {"metadata": meta | version}, PatchType.MERGE
-        await self._client.patch(CONFIGMAPS, meta["name"], meta["namespace"], body=body, patch=patch)
-
-    async def _after_failure(
-        self, seen: GroupSnapshot, ref: RecordRef, text: str, error: Exception
-    ) -> RecordRef | None:
-        """The version to retry a failed write with; None: it has landed."""
-        key = seen.group.key
-        found = await self._read_surely(key, ref)
-        if found is None or found.metadata.uid != ref.uid:
-            raise Requeue(f"the record object of group {key.path} is gone") from error
-        stored = _record_text(found)
-        if stored == text:
-            return None
-        record = parse_stored(stored)
-        if (stored and record is None) or (
-            None if record is None else records.latest_record(key, record)
-        ) != seen.record:
-            raise Requeue(f"another client has changed the record of group {key.path}") from error
-        if not isinstance(error, Conflict | NotFound):
-            raise error  # the server is in trouble, or the object takes no record: no retry at once
-        _log.debug("record written again", group=key.path, why=str(error))
-        return msgspec.structs.replace(ref, resource_version=found.metadata.resource_version)
-
-    async def _read_surely(self, key: PodGroupKey, ref: RecordRef) -> Any:
+    async def _read_surely(self, path: str, ref: RecordRef) -> Any:
         """Reads the object after a write with an unknown outcome."""
         try:
             return await self._read(ref)
         except NotLeader:
             raise
         except KubeError as unread:
-            raise OutcomeUnknown(key, ref, unread) from unread
+            raise OutcomeUnknown(f"the record of group {path} may or may not have been written: {unread}") from unread
 
     async def _read(self, ref: RecordRef) -> Any:
         """A wire.PodGroup or wire.RecordConfigMap; None if it is gone."""

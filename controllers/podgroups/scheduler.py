@@ -6,7 +6,7 @@ the moment of the choice.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
@@ -19,7 +19,7 @@ from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import OutcomeUnknown, RecordStore
 from jobset_gate import names
 from jobset_gate.kube.errors import KubeError, NotLeader
-from jobset_gate.podgroups.candidate import Admit, AdmittedGroup, Candidate, CapacityCheck, Hold, admission_order
+from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, Hold, admission_order
 from jobset_gate.podgroups.cycle import SchedulingCycle, admitted_group
 from jobset_gate.podgroups.evaluate import new_record
 from jobset_gate.podgroups.fit.guaranteed import NodeSnapshot
@@ -27,6 +27,7 @@ from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode
 from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.flowcontrol import exponential
 from jobset_gate.runtime.workqueue import Requeue
 
 DEBOUNCE_SECONDS: Final = 0.02
@@ -44,41 +45,58 @@ SLICE_SECONDS: Final = 0.005
 CONCURRENT_WRITES: Final = 16
 """Each of them soon has the gates of a whole group to remove."""
 
-REREAD_SECONDS: Final = 1.0
-"""Until a record is read again whose write had no answer."""
+RETRY_SECONDS: Final = 1.0
+"""Until a record is written again whose write had no answer."""
 
-BACKOFF_BASE: Final = 1.0
+BACKOFF_BASE: Final = 0.25
 BACKOFF_CAP: Final = 60.0
 """Seconds until an admission is tried again that could not be written. The group holds no room meanwhile, so that one
 object that takes no record does not stop the others."""
 
-BACKOFF_FORGOTTEN: Final = 600.0
+REPORTED_BACKOFF: Final = 1.0
+"""From which on it is the reason of the group: a shorter one may come of a lost race."""
 
-TOLERATED_CONFLICTS: Final = 5
-"""Lost races in a row that need no back-off."""
+BACKOFF_FORGOTTEN: Final = 600.0
 
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    """Writes of one admission that failed in a row."""
+
+    count: int
+    wait: float
+    until: float
+    error: str
+
+
 class PodGroupScheduler:
-    """Evaluates dirty groups, then decides on all that wait."""
+    """Evaluates dirty groups, decides on all that wait, and writes the admissions."""
 
     def __init__(
         self,
         cache: PodGroupCache,
         pending: PendingQueue,
-        admissions: "InflightAdmissions",
+        store: RecordStore,
         *,
         check: CapacityCheck,
+        mode: AdmissionMode,
         starvation_seconds: float,
         clock: Callable[[], float],
+        enqueue: Callable[[PodGroupKey], None],
         metrics: PodGroupMetrics,
     ) -> None:
-        self._cache, self._pending, self._admissions = cache, pending, admissions
-        self._check, self._starvation_seconds = check, starvation_seconds
-        self._clock, self._metrics = clock, metrics
+        """`mode`: how groups are admitted that are proven to fit. `enqueue`: reconcile this group."""
+        self._cache, self._pending, self._store = cache, pending, store
+        self._check, self._mode, self._starvation_seconds = check, mode, starvation_seconds
+        self._clock, self._enqueue, self._metrics = clock, enqueue, metrics
         self._rests_until = 0.0
         self._nodes = NodeSnapshot()
+        self._inflight: dict[PodGroupKey, Admit] = {}
+        """Admissions that are being written, by their first group: they count as admitted."""
+        self._failures: dict[PodGroupKey, _Failures] = {}
+        self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
 
     async def run(self) -> None:
         """Until cancelled, or until this process no longer leads (NotLeader)."""
@@ -88,7 +106,9 @@ class PodGroupScheduler:
                 await self._pending.wait()
                 await asyncio.sleep(max(DEBOUNCE_SECONDS, self._rests_until - monotonic()))
                 for admission in await self._cycle():
-                    tasks.create_task(self._admissions.write_admission(admission), name="admission of a group")
+                    tasks.create_task(self._write_admission(admission), name="admission of a group")
+
+    # --- The cycle ---------------------------------------------------------------------------------------------------
 
     async def _cycle(self) -> list[Admit]:
         """One admission cycle; returns the groups to admit."""
@@ -112,14 +132,15 @@ class PodGroupScheduler:
         yielding: set[PodGroupKey] = set()
         cycle = self._new_cycle(now)
         for candidate in sorted(self._pending.waiting.values(), key=admission_order):
-            if self._admissions.is_inflight(candidate.key) or not self._pending.is_current(candidate):
+            if candidate.key in self._inflight or not self._pending.is_current(candidate):
                 continue  # it has changed during an earlier slice: the next cycle decides, and comes at once
-            if self._admissions.is_backing_off(candidate.key):
-                self._pending.set_reasons(candidate, self._admissions.why_backing_off(candidate.key))
+            failures = self._failures.get(candidate.key)
+            if failures is not None and monotonic() < failures.until:
+                self._pending.set_reasons(candidate, _why_backing_off(failures))
                 continue
             verdict = self._verdict(cycle, candidate)
             if isinstance(verdict, Admit):
-                self._admissions.assume(verdict)
+                self._inflight[candidate.key] = verdict
                 admitted.append(verdict)
             elif verdict is not None:
                 yielding.update(verdict.must_yield)
@@ -141,7 +162,7 @@ class PodGroupScheduler:
         self._nodes.refresh(self._cache.nodes.node_infos())
         admitted = [it for several in self._pending.admitted.values() for it in several]
         self._pending.cycle = SchedulingCycle(
-            [*admitted, *self._admissions.assumed],
+            [*admitted, *(admitted_group(it, now) for it in self._inflight.values())],
             self._nodes,
             now=now,
             excluded=self._cache.nodes.excluded_nodes,
@@ -150,109 +171,44 @@ class PodGroupScheduler:
         )
         return self._pending.cycle
 
+    # --- Writing the admissions --------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, slots=True)
-class _Failures:
-    """Writes that failed in a row."""
-
-    count: int
-    wait: float
-    until: float
-    error: str
-
-
-class InflightAdmissions:
-    """By the first group of each admission."""
-
-    def __init__(
-        self,
-        cache: PodGroupCache,
-        pending: PendingQueue,
-        store: RecordStore,
-        *,
-        mode: AdmissionMode,
-        clock: Callable[[], float],
-        enqueue: Callable[[PodGroupKey], None],
-        metrics: PodGroupMetrics,
-    ) -> None:
-        """`mode`: how groups are admitted that are proven to fit. `enqueue`: reconcile this group."""
-        self._cache, self._pending, self._store = cache, pending, store
-        self._mode, self._clock, self._enqueue, self._metrics = mode, clock, enqueue, metrics
-        self._admissions: dict[PodGroupKey, Admit] = {}
-        self._failures: dict[PodGroupKey, _Failures] = {}
-        self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
-
-    @property
-    def assumed(self) -> Sequence[AdmittedGroup]:
-        """Admissions that are being written count as admitted."""
-        return [admitted_group(it, self._clock()) for it in self._admissions.values()]
-
-    def is_inflight(self, lead: PodGroupKey) -> bool:
-        """Whether an admission of this group is being written."""
-        return lead in self._admissions
-
-    def is_backing_off(self, lead: PodGroupKey) -> bool:
-        """Whether an admission of this group failed, and must not be tried again yet."""
-        return lead in self._failures and monotonic() < self._failures[lead].until
-
-    def why_backing_off(self, lead: PodGroupKey) -> GroupReason | None:
-        """Why, from the second failure on: the first may be an accident."""
-        failures = self._failures.get(lead)
-        if failures is None or failures.wait <= BACKOFF_BASE:
-            return None
-        message = f"could be opened, but that cannot be recorded: {failures.error}"
-        return GroupReason(reason=names.REASON_NOT_RECORDED, message=message)
-
-    def assume(self, admission: Admit) -> None:
-        """The scheduler has chosen this group; write_admission() follows."""
-        self._admissions[admission.candidate.key] = admission
-
-    async def write_admission(self, admission: Admit) -> None:
+    async def _write_admission(self, admission: Admit) -> None:
         """Writes the record. Whatever the outcome, the group is evaluated again."""
         lead = admission.candidate.key
         try:
             async with self._slots:
-                await self._write(admission)
-        except Requeue as conflict:
-            _log.debug("admission conflicts", group=lead.path, why=str(conflict))
-            self._fail(lead, conflict, tolerated=TOLERATED_CONFLICTS)
+                await self._write_surely(admission)
         except NotLeader:
             raise
-        except OutcomeUnknown as unknown:
-            await self._read_outcome(unknown)
         except Exception as error:  # noqa: BLE001 - an exception about one group must not stop the others
-            stack = None if isinstance(error, KubeError) else error
-            _log.error("admission not written", group=lead.path, error=str(error), exc_info=stack)
+            log = _log.debug if isinstance(error, Requeue) else _log.error
+            stack = None if isinstance(error, KubeError | Requeue) else error
+            log("admission not written", group=lead.path, error=str(error), exc_info=stack)
             self._fail(lead, error)
         else:
             self._failures.pop(lead, None)
         finally:
-            del self._admissions[lead]
+            del self._inflight[lead]
             for request in admission.candidate.requests:
                 self._pending.mark_dirty(request.key)
 
-    def _fail(self, lead: PodGroupKey, error: Exception, *, tolerated: int = 0) -> None:
+    def _fail(self, lead: PodGroupKey, error: Exception) -> None:
         now = monotonic()
         self._failures = {key: it for key, it in self._failures.items() if now < it.until + BACKOFF_FORGOTTEN}
         count = self._failures[lead].count if lead in self._failures else 0
-        wait = 0.0 if count < tolerated else min(BACKOFF_CAP, BACKOFF_BASE * 2.0 ** min(count - tolerated, 10))
+        wait = exponential(count, BACKOFF_BASE, BACKOFF_CAP)
         self._failures[lead] = _Failures(count + 1, wait, now + wait, str(error))
-        if wait > 0:
-            asyncio.get_running_loop().call_later(wait, self._pending.mark_dirty, lead)
+        asyncio.get_running_loop().call_later(wait, self._pending.mark_dirty, lead)
 
-    async def _read_outcome(self, unknown: OutcomeUnknown) -> None:
-        """The admission stays assumed until the API server has answered."""
+    async def _write_surely(self, admission: Admit) -> None:
+        """The admission stays assumed until its outcome is known: what has landed makes a second write fail."""
         while True:
-            _log.error("outcome of an admission unknown", group=unknown.key.path, error=str(unknown))
-            await asyncio.sleep(REREAD_SECONDS)
             try:
-                await self._store.reread_record(unknown)
-            except NotLeader:
-                raise
-            except KubeError as error:
-                _log.debug("record not read", group=unknown.key.path, error=str(error))
-            else:
-                return
+                return await self._write(admission)
+            except OutcomeUnknown as unknown:
+                _log.error("outcome of an admission unknown", error=str(unknown))
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _write(self, admission: Admit) -> None:
         now, keys = self._clock(), [it.key for it in admission.candidate.requests]
@@ -268,6 +224,13 @@ class InflightAdmissions:
         for key in keys:
             self._pending.set_reason(key, None)
             self._enqueue(key)
+
+
+def _why_backing_off(failures: _Failures) -> GroupReason | None:
+    if failures.wait < REPORTED_BACKOFF:
+        return None
+    message = f"could be opened, but that cannot be recorded: {failures.error}"
+    return GroupReason(reason=names.REASON_NOT_RECORDED, message=message)
 
 
 class _Slices:

@@ -16,10 +16,9 @@ from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.native import NativePodGroups
 from controllers.podgroups.owners import OwnerCapacities
 from controllers.podgroups.pending import PendingQueue
-from controllers.podgroups.predicates import Effect
 from controllers.podgroups.reconciler import PodGroupReconciler
 from controllers.podgroups.record_store import RecordStore
-from controllers.podgroups.scheduler import CONCURRENT_WRITES, InflightAdmissions, PodGroupScheduler
+from controllers.podgroups.scheduler import CONCURRENT_WRITES, PodGroupScheduler
 from controllers.podgroups.status import (
     STATUS_WORKERS,
     WRITE_BURST,
@@ -50,6 +49,10 @@ from jobset_gate.settings import Native
 Runnable = Callable[[], Coroutine[Any, Any, None]]
 
 WORKERS: Final = 16
+
+URGENT_SECONDS: Final = 0.1
+DETAIL_SECONDS: Final = 0.8
+"""In which changes of a group are gathered before it is reconciled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +186,11 @@ class PodGroupControllers:
         self._status_queue.add(key)  # its worker reads the group when its turn has come
         return requeue_after
 
-    def _on_change(self, key: PodGroupKey | None, effect: Effect) -> None:
+    def _on_change(self, key: PodGroupKey | None, urgent: bool) -> None:
         """Hands a change of the cache on to the reconciler and the scheduler."""
         if key is not None:
-            self._queue.add_after(key, effect.delay)
-        if effect is not Effect.DETAIL:
-            self.pending.mark_dirty(key, lazy=not effect.admits)
+            self._queue.add_after(key, URGENT_SECONDS if urgent else DETAIL_SECONDS)
+        self.pending.mark_dirty(key, lazy=not urgent)
 
     def _quota_shortage(self, seen: GroupSnapshot) -> str:
         return preconditions.quota_shortage(seen, self.cache.quotas(seen.group.key.namespace))
@@ -217,24 +219,16 @@ class PodGroupControllers:
         return PendingQueue(self.cache, evaluator, self._queue.add_after, reserves=self._check is not CapacityCheck.OFF)
 
     def _make_scheduler(self) -> PodGroupScheduler:
-        clock, metrics = self._around.clock, self._metrics
-        admissions = InflightAdmissions(
-            self.cache,
-            self.pending,
-            self._store,
-            mode=self._mode,
-            clock=clock,
-            enqueue=self._queue.add,
-            metrics=metrics,
-        )
         return PodGroupScheduler(
             self.cache,
             self.pending,
-            admissions,
+            self._store,
             check=self._check,
+            mode=self._mode,
             starvation_seconds=self._settings.starvation_seconds,
-            clock=clock,
-            metrics=metrics,
+            clock=self._around.clock,
+            enqueue=self._queue.add,
+            metrics=self._metrics,
         )
 
     def _make_status(self) -> PodGroupStatusReconciler:

@@ -85,7 +85,7 @@ def merge_group(
         resources=(pod_group.spec.resources if pod_group else None) or (),
         pod_group=pod_group,
         pod_group_missing=missing,
-        present=sum(it.alive for it in ours),
+        present=len(ours),
         problems=tuple(problems),
         blamed=blamed,
     )

@@ -123,12 +123,10 @@ class PodGroupSource(Value, frozen=True):
 
 
 class MemberSource(Value, frozen=True):
-    """A pod of a group, as far as gathering depends on it."""
+    """A pod of a group, and what it says."""
 
     pod: str
     membership: Membership
-    alive: bool = True
-    """Neither Failed nor terminating; a succeeded pod counts."""
 
 
 class MergedGroup(Value, frozen=True):
@@ -146,7 +144,7 @@ class MergedGroup(Value, frozen=True):
     pod_group_missing: bool
     """Its format needs a PodGroup, and none exists."""
     present: int
-    """Members alive."""
+    """Members that count for gathering."""
     problems: tuple[FieldError, ...] = ()
     """Of the group as a whole or of its PodGroup."""
     blamed: tuple[tuple[str, FieldError], ...] = ()

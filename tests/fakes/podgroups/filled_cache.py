@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from controllers.podgroups import informers
 from controllers.podgroups.cache import PodGroupCache
-from controllers.podgroups.predicates import Effect
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, RESOURCEQUOTAS, Resource
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
@@ -26,10 +25,10 @@ class FilledCache:
     """Objects go in as they are stored; effects come out."""
 
     def __init__(self, settings: Groups | None = None, namespace: str | None = None) -> None:
-        self.effects: list[tuple[PodGroupKey | None, Effect]] = []
+        self.effects: list[tuple[PodGroupKey | None, bool]] = []
         self.settings = settings or Groups()
         self.cache = PodGroupCache(self.settings)
-        self.cache.subscribe(lambda key, effect: self.effects.append((key, effect)))
+        self.cache.subscribe(lambda key, urgent: self.effects.append((key, urgent)))
         kinds = informers.watch_sources(self.cache, self.settings, namespace)
         self.feeds = [InformerFeed(kind) for kind in kinds]
 
@@ -87,7 +86,7 @@ class FilledCache:
     def take_calls(self) -> tuple[set[PodGroupKey], set[PodGroupKey | None]]:
         """Groups to reconcile, and groups (None: capacity) to schedule again, since the last time."""
         effects, self.effects = self.effects, []
-        scheduled = {key for key, effect in effects if effect is not Effect.DETAIL}
+        scheduled = {key for key, urgent in effects if urgent}
         return {key for key, _ in effects if key is not None}, scheduled
 
     def _of(self, resource: Resource) -> list[InformerFeed]:

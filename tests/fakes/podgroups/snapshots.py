@@ -69,4 +69,4 @@ def group_snapshot(
 
 def _member(seen: MemberPod) -> MemberSource:
     assert seen.membership is not None
-    return MemberSource(pod=seen.name, membership=seen.membership, alive=seen.is_counted)
+    return MemberSource(pod=seen.name, membership=seen.membership)

@@ -37,8 +37,8 @@ def claim(*, labels: Json | None = None, notes: Json | None = None, namespace: s
     return said
 
 
-def member(pod: str, *, alive: bool = True, **said: Any) -> MemberSource:
-    return MemberSource(pod=pod, membership=claim(**said), alive=alive)
+def member(pod: str, **said: Any) -> MemberSource:
+    return MemberSource(pod=pod, membership=claim(**said))
 
 
 def pod_group(api: str, name: str = "g", *, notes: Json | None = None, namespace: str = "team", **spec: Any) -> Json:

@@ -39,11 +39,6 @@ def test_a_kep24_group_takes_its_terms_from_the_podgroup_of_its_namespace() -> N
     assert (made.valid, made.gathered, made.pod_group_missing) == (True, True, False)
 
 
-def test_a_group_is_as_large_as_its_living_members() -> None:
-    made = group(member("a", labels=alibaba()), member("b", labels=alibaba(), alive=False))
-    assert (made.present, made.minimum, made.gathered) == (1, 3, False)
-
-
 def test_members_of_other_groups_are_ignored() -> None:
     """The same name, namespace or design alone makes no group."""
     others = [
@@ -164,10 +159,10 @@ said_by_pods = st.fixed_dictionaries(
 
 @st.composite
 def gangs(draw: st.DrawFn) -> list[MemberSource]:
-    said = draw(st.lists(st.tuples(said_by_pods, st.booleans(), st.booleans()), min_size=1, max_size=5))
+    said = draw(st.lists(st.tuples(said_by_pods, st.booleans()), min_size=1, max_size=5))
     return [
-        member(f"p-{number}", alive=alive, labels={KOORDINATOR: "g"} if labelled else {}, notes=koordinator(**notes))
-        for number, (notes, alive, labelled) in enumerate(said)
+        member(f"p-{number}", labels={KOORDINATOR: "g"} if labelled else {}, notes=koordinator(**notes))
+        for number, (notes, labelled) in enumerate(said)
     ]
 
 
