@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import msgspec
 import structlog
@@ -12,10 +11,9 @@ from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.podgroups import generation
-from jobset_gate.podgroups.deadline import DeadlineInput, Verdict, decide_deadline
 from jobset_gate.podgroups.evaluate import MAX_WAITS
 from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, Verdict, decide_deadline
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 
 _log = structlog.get_logger(__name__)
@@ -60,21 +58,20 @@ class SchedulingDeadline:
         if known is None or known.admission != admission:
             known = self._progress[key] = _Progress(admission)
         started = self._start(known, record, gangs)
-        inputs = [_deadline_input(it, record, now if started is None else started) for it in gangs]
-        verdicts = [decide_deadline(it, now) for it in inputs]
+        verdicts = [_verdict(it, record, now if started is None else started, now) for it in gangs]
         if all(verdict is Verdict.SATISFIED for verdict, _ in verdicts) and known.satisfied is None:
             known.satisfied = now
             self._metrics.satisfied_seconds.observe(max(0.0, now - record.at))
         if known.satisfied is not None:
             await self._record_satisfied(known.satisfied, seen, record, gangs)
             return None
-        if all(it.mode is GangMode.STRICT for it in inputs) and any(
-            it.group.key in self._pending.must_yield for it in gangs
-        ):
-            return await self._evict(seen, record, f"{_bound(inputs)} when a group of higher priority came", retry=True)
+        strict = all(_own(it, record).mode is GangMode.STRICT for it in gangs)
+        if strict and any(it.group.key in self._pending.must_yield for it in gangs):
+            why = f"{_bound(gangs, record)} when a group of higher priority came"
+            return await self._evict(seen, record, why, retry=True)
         if started is None:
             return self._pause_left(record) or None
-        return await self._act_on(verdicts, inputs, seen, record, gangs)
+        return await self._act_on(verdicts, seen, record, gangs)
 
     def forget_group(self, key: PodGroupKey) -> None:
         """Drops the state of a group that is closed or gone."""
@@ -83,7 +80,6 @@ class SchedulingDeadline:
     async def _act_on(
         self,
         verdicts: Sequence[tuple[Verdict, float]],
-        inputs: Sequence[DeadlineInput],
         seen: GroupSnapshot,
         record: AdmissionRecord,
         gangs: Sequence[GroupSnapshot],
@@ -92,7 +88,7 @@ class SchedulingDeadline:
         if evicted:
             limit = f"{float(record.wait) * (1 + record.extended):g}s"
             capped = ", the longest limit there is" if max(it.group.wait for it in gangs) > record.wait else ""
-            why = f"{_bound(inputs)} within {limit}{capped}"
+            why = f"{_bound(gangs, record)} within {limit}{capped}"
             retry = all(it.group.key.flavor is not Flavor.KOORDINATOR for it in evicted)
             return await self._evict(seen, record, why, retry=retry)
         extensions = [left for it, left in verdicts if it is Verdict.EXTEND]
@@ -146,18 +142,16 @@ def _preempts(seen: GroupSnapshot) -> bool:
     return any(it.nominated and not it.bound and it.alive for it in generation.opened_members(seen, seen.generation))
 
 
-def _bound(inputs: Sequence[DeadlineInput]) -> str:
-    return "; ".join(f"{it.bound} of {it.minimum} pods were bound" for it in inputs if it.bound < it.minimum)
+def _own(gang: GroupSnapshot, record: AdmissionRecord) -> AdmissionRecord:
+    """The part of a gang in the decision."""
+    return record if gang.record is None else gang.record
 
 
-def _deadline_input(seen: GroupSnapshot, record: AdmissionRecord, started: float) -> DeadlineInput:
-    own = record if seen.record is None else seen.record
-    return DeadlineInput(
-        flavor=seen.group.key.flavor,
-        mode=own.mode,
-        minimum=own.minimum,
-        bound=generation.count_bound(seen),
-        started_at=started,
-        wait=Fraction(record.wait),
-        extended=record.extended,
-    )
+def _verdict(gang: GroupSnapshot, record: AdmissionRecord, started: float, now: float) -> tuple[Verdict, float]:
+    bound = generation.count_bound(gang)
+    return decide_deadline(_own(gang, record), gang.group.key.flavor, bound=bound, started=started, now=now)
+
+
+def _bound(gangs: Sequence[GroupSnapshot], record: AdmissionRecord) -> str:
+    counts = [(generation.count_bound(it), _own(it, record).minimum) for it in gangs]
+    return "; ".join(f"{bound} of {minimum} pods were bound" for bound, minimum in counts if bound < minimum)

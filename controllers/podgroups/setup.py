@@ -10,7 +10,6 @@ from controllers.podgroups import crds, informers
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.crds import PodGroupCrdReconciler, needed_crds
 from controllers.podgroups.deadline import SchedulingDeadline
-from controllers.podgroups.eviction import EvictionReconciler
 from controllers.podgroups.evictor import Evictor, ResumeSweeper
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.native import NativePodGroups
@@ -116,22 +115,14 @@ class PodGroupControllers:
         deadline = SchedulingDeadline(
             self._store, self._ungater, self.pending, enqueue=enqueue, clock=clock, metrics=self._metrics
         )
-        self._eviction = EvictionReconciler(
-            self._store,
-            self._ungater,
-            self._evictor,
-            self._capacities,
-            self.pending,
-            native=self._native,
-            enqueue=enqueue,
-            clock=clock,
-        )
         self._reconciler = PodGroupReconciler(
             self.cache,
             self._store,
             self._ungater,
             deadline,
-            self._eviction,
+            self._evictor,
+            capacities=self._capacities,
+            pending=self.pending,
             native=self._native,
             enqueue=enqueue,
             clock=clock,
@@ -201,7 +192,7 @@ class PodGroupControllers:
 
     def _report(self, seen: GroupSnapshot) -> GroupStatus:
         key, warnings = seen.group.key, preconditions.barrier_timeout_warnings(seen, self._around.jobset)
-        blocked = self._eviction.blocked.get(key, "")
+        blocked = self._reconciler.blocked.get(key, "")
         return group_status(seen, self._around.clock(), self.pending.why_pending(key), blocked, warnings)
 
     # --- Parts ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ either no decision, or all that it needs to finish it.
 
 import re
 from collections.abc import Callable, Iterable
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from fractions import Fraction
 from typing import Final
 
@@ -15,7 +15,7 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
 from jobset_gate.errors import Malformed
-from jobset_gate.podgroups.model import GangMode, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey
 
 MAX_NUMBER: Final = 10**18
 """Of any number or span of seconds in a valid record."""
@@ -156,6 +156,58 @@ def narrow_record(record: AdmissionRecord, keep: Callable[[PodGroupKey], bool]) 
         gangs=tuple(record.gangs[number] for number in inside),
         shares=tuple(record.shares[number] for number in inside if number < len(record.shares)),
     )
+
+
+# --- Its limit (G4) --------------------------------------------------------------------------------------------------
+
+FIRST_BACKOFF: Final = 10.0
+LONGEST_BACKOFF: Final = 300.0
+CLOSE_ENOUGH: Final = Fraction(1, 10)
+"""Gap, as a share of the minimum, for which scheduler-plugins' groups get one more limit."""
+
+
+class Verdict(Enum):
+    """What follows from the limit."""
+
+    SATISFIED = auto()
+    """The minimum was bound: later members of this generation are ungated at once."""
+    WAIT = auto()
+    """The limit has not passed."""
+    EXTEND = auto()
+    """One more limit; recorded, so that there is no third."""
+    MARK = auto()
+    """NonStrict: no pod is evicted, unbound pods are marked."""
+    EVICT = auto()
+    """All admitted pods of the group and its GangGroup, bound or not."""
+
+
+def decide_deadline(
+    record: AdmissionRecord, flavor: Flavor, *, bound: int, started: float, now: float
+) -> tuple[Verdict, float]:
+    """What follows from the limit now, and the seconds that are left of it, or of the next.
+
+    `bound`: members bound in this generation, finished ones included; `started`: when the last gate was removed.
+    """
+    if bound >= record.minimum:
+        return Verdict.SATISFIED, 0.0
+    wait = float(record.wait)
+    left = started + wait * (2 if record.extended else 1) - now
+    if left > 0:
+        return Verdict.WAIT, left
+    if record.mode is GangMode.NON_STRICT:
+        return Verdict.MARK, 0.0
+    close = (record.minimum - bound) <= record.minimum * CLOSE_ENOUGH
+    if flavor is Flavor.SCHEDULER_PLUGINS and close and not record.extended:
+        return Verdict.EXTEND, max(0.0, left + wait)
+    return Verdict.EVICT, 0.0
+
+
+def eviction_backoff(times: int) -> float:
+    """10 s, doubling to 5 min with every eviction."""
+    return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(times, 10))
+
+
+# --- As text ---------------------------------------------------------------------------------------------------------
 
 
 def _is_sane(record: AdmissionRecord) -> bool:

@@ -1,16 +1,20 @@
 """Who belongs to a generation, whose gate may go, and when it is over (G3)."""
 
-from fractions import Fraction
 from typing import Any
 
 import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.podgroups import deadline, generation
-from jobset_gate.podgroups.deadline import DeadlineInput, Verdict
+from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.model import Flavor, GangMode
-from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.record import (
+    AdmissionRecord,
+    AdmissionState,
+    Verdict,
+    decide_deadline,
+    eviction_backoff,
+)
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, record
 from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened, timestamp
@@ -212,34 +216,25 @@ def test_the_decision_stands_on_the_first_home_there_is() -> None:
     assert generation.record_holder(both, set()) is None
 
 
-def placing(**more: Any) -> DeadlineInput:
-    said: dict[str, Any] = {
-        "flavor": Flavor.ALIBABA,
-        "mode": GangMode.STRICT,
-        "minimum": 20,
-        "bound": 0,
-        "started_at": 100.0,
-        "wait": Fraction(60),
-    }
-    return DeadlineInput(**(said | more))
-
-
 @pytest.mark.parametrize(
-    ("seen", "now", "verdict"),
+    ("flavor", "bound", "more", "now", "verdict"),
     [
-        (placing(bound=20), 999, (Verdict.SATISFIED, 0)),
-        (placing(bound=19), 130, (Verdict.WAIT, 30)),
-        (placing(bound=19), 160, (Verdict.EVICT, 0)),
-        (placing(mode=GangMode.NON_STRICT), 160, (Verdict.MARK, 0)),
-        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=18), 160, (Verdict.EXTEND, 60)),
-        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=17), 160, (Verdict.EVICT, 0)),
-        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, (Verdict.WAIT, 60)),
-        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, (Verdict.EVICT, 0)),
+        (Flavor.ALIBABA, 20, {}, 999, (Verdict.SATISFIED, 0)),
+        (Flavor.ALIBABA, 19, {}, 130, (Verdict.WAIT, 30)),
+        (Flavor.ALIBABA, 19, {}, 160, (Verdict.EVICT, 0)),
+        (Flavor.ALIBABA, 0, {"mode": GangMode.NON_STRICT}, 160, (Verdict.MARK, 0)),
+        (Flavor.SCHEDULER_PLUGINS, 18, {}, 160, (Verdict.EXTEND, 60)),
+        (Flavor.SCHEDULER_PLUGINS, 17, {}, 160, (Verdict.EVICT, 0)),
+        (Flavor.SCHEDULER_PLUGINS, 18, {"extended": True}, 160, (Verdict.WAIT, 60)),
+        (Flavor.SCHEDULER_PLUGINS, 18, {"extended": True}, 220, (Verdict.EVICT, 0)),
     ],
 )
-def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: tuple[Verdict, float]) -> None:
-    assert deadline.decide_deadline(seen, now) == verdict
+def test_what_becomes_of_the_limit(
+    flavor: Flavor, bound: int, more: Json, now: float, verdict: tuple[Verdict, float]
+) -> None:
+    said = msgspec.structs.replace(record((key(), 1), minimum=20), **more)
+    assert decide_deadline(said, flavor, bound=bound, started=100.0, now=now) == verdict
 
 
 def test_the_pause_doubles_up_to_five_minutes() -> None:
-    assert [deadline.eviction_backoff(it) for it in (0, 1, 2, 3, 4, 5, 99)] == [10, 20, 40, 80, 160, 300, 300]
+    assert [eviction_backoff(it) for it in (0, 1, 2, 3, 4, 5, 99)] == [10, 20, 40, 80, 160, 300, 300]
