@@ -1,8 +1,6 @@
 """Informers of pod groups: what they select, and which handler of the cache gets it. `get groups` lists the same."""
 
-import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -20,9 +18,6 @@ from jobset_gate.runtime.store import Store
 from jobset_gate.settings import Groups
 
 POD_GROUP_RESOURCES: Final = tuple(POD_GROUPS.values())
-
-SYNC_POLL_SECONDS: Final = 0.1
-"""Between two looks at an informer that has not listed yet."""
 
 CONSUMING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that use a node."""
@@ -100,7 +95,9 @@ def record_stores(informers: Iterable[AnyInformer]) -> dict[str, Store[Any, Reco
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:
     """What is not listed yet and why; "" if nothing is missing. A CRD may be installed later."""
-    missing = [it for it in informers if not _is_synced(it)]
+    missing = [
+        it for it in informers if not it.has_synced and not (it.resource in POD_GROUP_RESOURCES and it.is_not_installed)
+    ]
     words = [f"{it.resource.plural} ({it.list_error})" if it.list_error else it.resource.plural for it in missing]
     return f"not listed yet: {', '.join(words)}" if words else ""
 
@@ -108,12 +105,4 @@ def not_synced(informers: Iterable[AnyInformer]) -> str:
 async def wait_for_sync(informers: Iterable[AnyInformer]) -> None:
     """Returns when all that is installed is listed: before, a PodGroup may be missing in the cache only."""
     for informer in informers:
-        while not _is_synced(informer):
-            with suppress(TimeoutError):  # an informer has no event for "not installed"
-                # Not wait_for: in Python 3.11 it swallows a cancellation that comes together with success.
-                async with asyncio.timeout(SYNC_POLL_SECONDS):
-                    await informer.wait_synced()
-
-
-def _is_synced(informer: AnyInformer) -> bool:
-    return informer.has_synced or (informer.resource in POD_GROUP_RESOURCES and informer.is_not_installed)
+        await (informer.wait_listed() if informer.resource in POD_GROUP_RESOURCES else informer.wait_synced())

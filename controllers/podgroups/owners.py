@@ -33,10 +33,10 @@ CREATION_GRACE_SECONDS: Final = 30.0
 """After its youngest member, in which the owners of a group are likely still creating pods."""
 
 CACHE_SECONDS: Final = 60.0
-"""For which an owner's answer counts: it may be scaled."""
+"""For which what owners say counts: they may be scaled."""
 
 MAX_CACHED: Final = 10_000
-"""Owners."""
+"""Groups."""
 
 MAX_OWNERS: Final = 20
 """A group with more owners is not looked up: it would cost more than the reason is worth."""
@@ -47,7 +47,7 @@ _KINDS: Final[Mapping[tuple[str, str], Resource]] = MappingProxyType(
 
 
 class OwnerCapacities:
-    """`known`: of the owners of groups that do not gather. Each owner is read at most once in CACHE_SECONDS."""
+    """`known`: of the owners of groups that do not gather. They are read once in CACHE_SECONDS."""
 
     def __init__(
         self, client: Client, clock: Callable[[], float] = time.time, monotonic: Callable[[], float] = monotonic
@@ -55,8 +55,9 @@ class OwnerCapacities:
         """`clock`: Unix time."""
         self.known: dict[PodGroupKey, tuple[OwnerCapacity, ...]] = {}
         self._client, self._clock = client, clock
-        self._cached: TTLCache[tuple[str, PodGroupKey], tuple[OwnerCapacity, ...]] = TTLCache(MAX_CACHED, monotonic)
-        """By UID and group: the answer of a JobSet depends on the group."""
+        self._cached: TTLCache[tuple[PodGroupKey, frozenset[str]], tuple[OwnerCapacity, ...]]
+        """By group and UIDs of its owners: the answer of a JobSet depends on the group."""
+        self._cached = TTLCache(MAX_CACHED, monotonic)
 
     async def refresh_group(self, seen: GroupSnapshot) -> float | None:
         """Reads the owners of a group if it is time. Returns the seconds until the next time."""
@@ -80,21 +81,15 @@ class OwnerCapacities:
         owners = {it.jobset or it.controller.uid: it.controller for it in seen.members if it.controller is not None}
         if len(owners) > MAX_OWNERS:
             return ()
-        found: dict[str, OwnerCapacity] = {}
-        for name in sorted(owners):
-            for each in await self._cached_read(owners[name], seen.group.key):
-                found[f"{each.kind} {each.name}"] = each
-        if any(it.controller is None for it in seen.members):
-            found[""] = owner_rules.unknown_owner("Pod", "")  # the user may create more
-        return tuple(found.values())
-
-    async def _cached_read(self, owner: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
-        known = self._cached.get((owner.uid, key))
+        key, uids = seen.group.key, {"" if it.controller is None else it.controller.uid for it in seen.members}
+        known = self._cached.get((key, frozenset(uids)))
         if known is not None:
             return known[0]
-        found = await self._read(owner, key)
-        self._cached.put((owner.uid, key), found, CACHE_SECONDS)
-        return found
+        found = {f"{it.kind} {it.name}": it for name in sorted(owners) for it in await self._read(owners[name], key)}
+        if "" in uids:
+            found[""] = owner_rules.unknown_owner("Pod", "")  # the user may create more
+        self._cached.put((key, frozenset(uids)), tuple(found.values()), CACHE_SECONDS)
+        return tuple(found.values())
 
     async def _read(self, owner: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
         unknown = (owner_rules.unknown_owner(owner.kind, owner.name),)

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
+from controllers.podgroups import crds
 from docs.make import sentences
 from docs.make.kinds import kind
 from docs.make.markdown import block, code, page, paragraph, table
 from jobset_gate import names
 from jobset_gate.barrier.config import GroupSchedulingConfig
 from jobset_gate.barrier.crd import FIELD_SCHEMA
-from jobset_gate.podgroups import crds, formats, merge
+from jobset_gate.podgroups import formats, merge
 from jobset_gate.podgroups.model import FLAVOR_OF, POD_GROUP_APIS, Format
 from jobset_gate.settings import DEFAULT_GROUP_WAIT_SECONDS
 
