@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -26,6 +26,11 @@ PodRef = tuple[str, str]
 
 _EntryKey = tuple[str, str]
 """(Namespace, label): a label counts in its group's namespace only, since any user may set it on a pod."""
+
+_Place = tuple[_EntryKey, str]
+"""The entry and the UID of a pod."""
+
+_Ref = TypeVar("_Ref", PodRef, str)
 
 _FORMAT: Final = {flavor: next(it for it in Format if FLAVOR_OF[it] is flavor) for flavor in Flavor}
 
@@ -121,32 +126,18 @@ class PodMembership:
         """`on_pod_change(entry, old, new)` is called after the entry was updated, only where old differs from new."""
         self._on_pod_change, self._has_record_object = on_pod_change, has_record_object
         self._entries: dict[_EntryKey, PodGroupEntry] = {}
-        self._labelled: dict[PodRef, tuple[_EntryKey, str]] = {}
-        """The entry and the UID of each labelled pod."""
-        self._unlabelled: dict[str, _EntryKey] = {}
+        self._labelled: dict[PodRef, _Place] = {}
+        self._unlabelled: dict[str, _Place] = {}
         """By UID."""
 
     def set_labelled_pod(self, pod: PodRef, new: MemberPod | None) -> None:
         """Sets or removes a pod that carries our label. A new UID under the same name replaces the old pod."""
-        at = None if new is None or not new.group_label else (new.namespace, new.group_label)
-        known = self._labelled.get(pod)
-        if known is not None and (at is None or new is None or known != (at, new.uid)):
-            del self._labelled[pod]
-            self._drop(known[0], known[1], held=True)
-        if new is not None and at is not None:
-            self._labelled[pod] = (at, new.uid)
-            self._put(at, new)
+        self._move(self._labelled, pod, None if new is None else new.group_label, new, held=True)
 
     def set_bound_pod(self, uid: str, new: MemberPod | None) -> None:
         """Sets or removes a bound pod that names its group and carries no label."""
-        at = None if new is None or new.membership is None else (new.namespace, group_label(new.membership.key))
-        known = self._unlabelled.get(uid)
-        if known is not None and known != at:
-            del self._unlabelled[uid]
-            self._drop(known, uid, held=False)
-        if new is not None and at is not None:
-            self._unlabelled[uid] = at
-            self._put(at, new)
+        named = None if new is None or new.membership is None else group_label(new.membership.key)
+        self._move(self._unlabelled, uid, named, new, held=False)
 
     def entry(self, key: PodGroupKey) -> PodGroupEntry | None:
         return self._entries.get((key.namespace, group_label(key)))
@@ -172,10 +163,19 @@ class PodMembership:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def _move(
+        self, index: dict[_Ref, _Place], pod: _Ref, label: str | None, new: MemberPod | None, *, held: bool
+    ) -> None:
+        at = ((new.namespace, label), new.uid) if new is not None and label else None
+        known = index.pop(pod, None)
+        if known is not None and known != at:
+            self._drop(*known, held=held)
+        if new is not None and at is not None:
+            index[pod] = at
+            self._put(at[0], new)
+
     def _put(self, at: _EntryKey, new: MemberPod) -> None:
-        entry = self._entries.get(at)
-        if entry is None:
-            entry = self._entries[at] = PodGroupEntry(at[1])
+        entry = self._entries.setdefault(at, PodGroupEntry(at[1]))
         old = entry.put_pod(new)
         if old != new:
             self._on_pod_change(entry, old, new)

@@ -299,7 +299,7 @@ class PodGroupStatusWriter:
         if not ref.api or report.managers:
             return _Patch({}, state, urgent=True)
         desired = podgroup_status.desired_status(report, ref.api, fields, status, self._clock())
-        changes = podgroup_status.status_patch(desired, status)
+        changes = {key: value for key, value in desired.items() if status.get(key) != value}
         # What another client has removed is written again, but slowly.
         urgent = changes != written.status and not podgroup_status.progress_only(desired, status)
         return _Patch(changes, None if podgroup_status.CONDITIONS in fields else state, urgent=urgent)

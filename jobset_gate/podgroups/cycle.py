@@ -39,22 +39,11 @@ ExcludedNodes = Callable[[frozenset[LabelledPod]], frozenset[str]]
 """The nodes from which bound pods repel any of these pods by their anti-affinity."""
 
 
-class DecidedGroups:
-    """The groups of all domains so far, in order."""
-
-    def __init__(self) -> None:
-        self.admitted: list[AdmittedGroup] = []
-        self.held: dict[frozenset[str], Candidate] = {}
-        """The first of each domain that waits for its turn to be probed."""
-        self.starving: dict[object, Candidate] = {}
-        """Those that may not be passed any more, by equivalence key: equal groups lack the same."""
-
-
 class OverlappingDomains:
     """Of the groups decided so far those whose domain shares nodes with one domain."""
 
-    def __init__(self, domain: frozenset[str], decided: DecidedGroups, nodes: NodeSnapshot) -> None:
-        self._domain, self._decided, self._nodes = domain, decided, nodes
+    def __init__(self, domain: frozenset[str], cycle: "SchedulingCycle", nodes: NodeSnapshot) -> None:
+        self._domain, self._cycle, self._nodes = domain, cycle, nodes
         self._known: dict[frozenset[str], bool] = {}
         self._seen = 0
         self._left: Sequence[NodeInfo] | None = None
@@ -66,10 +55,10 @@ class OverlappingDomains:
 
     def update(self) -> Self:
         """Adds the groups that were admitted since the last time."""
-        for group in self._decided.admitted[self._seen :]:
+        for group in self._cycle.admitted[self._seen :]:
             if self._overlaps(group.domain):
                 self._add_admitted(group)
-        self._seen = len(self._decided.admitted)
+        self._seen = len(self._cycle.admitted)
         return self
 
     @property
@@ -87,12 +76,12 @@ class OverlappingDomains:
     @property
     def starving(self) -> list[tuple[object, Candidate]]:
         """Those that may not be passed any more, in order."""
-        return [(key, it) for key, it in self._decided.starving.items() if self._overlaps(it.domain)]
+        return [(key, it) for key, it in self._cycle.starving.items() if self._overlaps(it.domain)]
 
     @property
     def held(self) -> Candidate | None:
         """The first that waits for its turn to be probed."""
-        return next((it for domain, it in self._decided.held.items() if self._overlaps(domain)), None)
+        return next((it for domain, it in self._cycle.held.items() if self._overlaps(domain)), None)
 
     def _overlaps(self, domain: frozenset[str]) -> bool:
         if domain is self._domain:
@@ -131,7 +120,11 @@ class SchedulingCycle:
     ) -> None:
         self._nodes, self._excluded = nodes, excluded
         self._now, self._check, self._starvation_seconds = now, check, starvation_seconds
-        self._decided = DecidedGroups()
+        self.admitted: list[AdmittedGroup] = []
+        self.held: dict[frozenset[str], Candidate] = {}
+        """The first of each domain that waits for its turn to be probed."""
+        self.starving: dict[object, Candidate] = {}
+        """Those that may not be passed any more, by equivalence key: equal groups lack the same."""
         self._domains: dict[frozenset[str], OverlappingDomains] = {}
         self._lacking: dict[object, str] = {}
         """By equivalence key: what is known to lack; "" if nothing is, though the fit is not proven."""
@@ -139,7 +132,7 @@ class SchedulingCycle:
         self._preempting: dict[object, bool] = {}
         lowest = (it.used_by_priority[0][0] for it in nodes.nodes if it.used_by_priority)
         self._lowest_priority = min(lowest, default=MAX_PRIORITY)
-        self._decided.admitted += map(self._still_proven, admitted)
+        self.admitted += map(self._still_proven, admitted)
 
     def decide_all(self, candidates: Iterable[Candidate]) -> list[Admit | Hold]:
         """The decision on each candidate, in order, with detailed messages."""
@@ -156,15 +149,15 @@ class SchedulingCycle:
         if starving is not None:
             return _behind(candidate, starving[0].key, f"which has waited too long for {starving[1]} to be passed")
         if isinstance(decision, Admit):
-            self._decided.admitted.append(self._without_excluded(admitted_group(decision, self._now)))
+            self.admitted.append(self._without_excluded(admitted_group(decision, self._now)))
             return decision
         if decision.reason == names.REASON_BEHIND_OTHER:
-            self._decided.held.setdefault(candidate.domain, candidate)
+            self.held.setdefault(candidate.domain, candidate)
         passable = may_be_passed(candidate, self._now, self._starvation_seconds)
         if not passable and not never_fits(candidate, self._nodes):
             kinds = sum(len(request.shapes) for _, it in near.starving for request in it.requests)
             if kinds + sum(len(it.shapes) for it in candidate.requests) <= MAX_STARVING_KINDS:
-                self._decided.starving.setdefault(_equivalence_key(candidate), candidate)
+                self.starving.setdefault(_equivalence_key(candidate), candidate)
         return decision
 
     def explain(self, hold: Hold) -> Hold:
@@ -198,7 +191,7 @@ class SchedulingCycle:
         narrowed = self._without_excluded(candidate)
         if self._check is not CapacityCheck.OFF and self._fit(narrowed, near)[0]:
             it = AdmittedGroup(requests=narrowed.requests, domain=narrowed.domain, proven=True)
-            self._decided.admitted.append(it)
+            self.admitted.append(it)
         return Hold(candidate=candidate, reason=names.REASON_ROLLED_BACK, message=candidate.backing_off)
 
     def _probe(self, candidate: Candidate, near: OverlappingDomains, lacks: str) -> Admit | Hold:
@@ -276,7 +269,7 @@ class SchedulingCycle:
     def _overlapping(self, domain: frozenset[str]) -> OverlappingDomains:
         """Most groups share one domain, so there are few."""
         if domain not in self._domains:
-            self._domains[domain] = OverlappingDomains(domain, self._decided, self._nodes)
+            self._domains[domain] = OverlappingDomains(domain, self, self._nodes)
         return self._domains[domain].update()
 
     def _still_proven(self, group: AdmittedGroup) -> AdmittedGroup:

@@ -262,14 +262,10 @@ def decode_pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
         annotations=_known_annotations(annotations, found),
         status=as_map(_decoded(seen.status)),
         status_managers=tuple(sorted(writers - {names.FIELD_MANAGER}))[:_MAX_MANAGERS],
-        record=if_stored_here(found, ref),
+        # A PodGroup restored from a copy has the record of another.
+        record=found if found is not None and found.home_uid in ("", ref.uid) else None,
         problem=problem,
     )
-
-
-def if_stored_here(found: AdmissionRecord | None, ref: RecordRef) -> AdmissionRecord | None:
-    """The record, if it was written on this object: a PodGroup restored from a copy has the record of another."""
-    return found if found is not None and found.home_uid in ("", ref.uid) else None
 
 
 def decode_config_map(seen: wire.RecordConfigMap) -> RecordObject | None:

@@ -11,7 +11,6 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
-from jobset_gate.objects.caches import BoundedCache
 from jobset_gate.objects.field_error import FieldError, child_path
 from jobset_gate.objects.unstructured import Json, as_map, nested
 
@@ -195,15 +194,9 @@ class RawMetadata(Value, frozen=True):
 LABEL_LENGTH: Final = 40
 """Hexadecimal digits, 160 bits, so that no two groups share a label. A label's value may have 63 characters."""
 
-_labels: Final = BoundedCache[PodGroupKey, str](8 * 1024 * 1024)
-"""Of some 20,000 groups: every event of a member pod needs it."""
-
 
 def group_label(key: PodGroupKey) -> str:
     """Value of the label on every pod of the group: a hash, since label selectors cannot match annotations (G2)."""
-    known = _labels.get(key)
-    if known is not None:
-        return known
     # JSON, since "a" in "b/c" and "a/b" in "c" differ.
     text = msgspec.json.encode([key.flavor.value, key.namespace, key.name])
-    return _labels.put(key, hashlib.sha256(text).hexdigest()[:LABEL_LENGTH], 350 + len(key.name))
+    return hashlib.sha256(text).hexdigest()[:LABEL_LENGTH]

@@ -50,11 +50,6 @@ def desired_status(report: GroupStatus, api: str, has: Collection[str], status: 
     return said
 
 
-def status_patch(said: Json, status: Mapping[str, Any]) -> Json:
-    """What differs from the stored status, as a merge patch; {}: nothing to write."""
-    return {key: value for key, value in said.items() if status.get(key) != value}
-
-
 def state_text(report: GroupStatus) -> str:
     """The status as one line, for an annotation."""
     return f"{report.phase}: {report.reason}: {report.message}"

@@ -153,7 +153,8 @@ def group_status(
     counts = count_members(seen, now)
     waits = None if why is None or isinstance(why, Admit) else GroupReason(reason=why.reason, message=why.message)
     reason = status_reason(seen, counts, waits, blocked, now)
-    ungated, moved = tuple(it for it in seen.members if it.ungated), _moved(seen.members)
+    ungated = tuple(it for it in seen.members if it.ungated)
+    moved = tuple(it for it in seen.members if it.moved)
     record = seen.record
     ours = record.generation if record is not None and record.stage is not AdmissionState.CLOSED else 0
     return GroupStatus(
@@ -182,15 +183,6 @@ def group_status(
 def _occupied_by(seen: GroupSnapshot) -> str:
     controllers = {it.controller.uid if it.controller else "" for it in seen.members}
     return controllers.pop() if len(controllers) == 1 else ""
-
-
-def _moved(members: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
-    """Those that name another group now. Most have the same membership object, which is compared once."""
-    known: dict[tuple[int, str], bool] = {}
-    for it in members:
-        if (id(it.membership), it.group_label) not in known:
-            known[id(it.membership), it.group_label] = it.moved
-    return tuple(it for it in members if known[id(it.membership), it.group_label])
 
 
 def _with_notes(message: str, ungated: Sequence[MemberPod], moved: Sequence[MemberPod]) -> str:

@@ -1,6 +1,5 @@
 """Placement facts of a pod template, parsed once for all its pods; bounded, since tenants write templates (G3)."""
 
-from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -21,7 +20,7 @@ _MOST_BYTES: Final = 32 * 1024
 """Of a template as JSON. Of a longer one only the first containers count."""
 
 _ENTRY_BYTES: Final = 1024
-"""Of an entry without its content; a template up to this length is its own key."""
+"""Of an entry without its content."""
 
 _CONTAINER_BYTES: Final = 64
 """Of an empty container."""
@@ -43,11 +42,11 @@ def placement_facts(spec: wire.GroupPodSpec) -> PlacementFacts:
     large = len(template) > _MOST_BYTES
     if large:
         template = msgspec.json.encode(_truncated(spec))
-    key = (template if len(template) <= _ENTRY_BYTES else sha256(template).digest()), large
-    known = _known.get(key)
+    known = _known.get((template, large))
     if known is None:
-        # Decoded, short values need up to eight times as much memory.
-        known = _known.put(key, _decode_facts(template, large=large), _ENTRY_BYTES + 8 * len(template))
+        # Decoded, short values need up to eight times as much memory; the template itself is the key.
+        facts = _decode_facts(template, large=large)
+        known = _known.put((template, large), facts, _ENTRY_BYTES + 9 * len(template))
     return known
 
 
