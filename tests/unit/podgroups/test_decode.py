@@ -7,7 +7,6 @@ import pytest
 from jobset_gate import names
 from jobset_gate.podgroups import decode
 from jobset_gate.podgroups.model import Format, group_label
-from jobset_gate.podgroups.record import encode_record
 from jobset_gate.podgroups.snapshot import MemberPod
 from tests.fakes.podgroups.objects import (
     TEN_O_CLOCK,
@@ -129,12 +128,6 @@ def test_what_decides_about_a_place_makes_another_shape(spec: Json) -> None:
     assert read_pod(pod(spec=spec)).shape.equivalence_key != read_pod(pod()).shape.equivalence_key
 
 
-def test_a_shape_is_one_pod_with_all_that_it_asks_for() -> None:
-    shape = read_pod(pod(spec={"overhead": {"cpu": "250m"}})).shape
-    assert shape.count == 1
-    assert shape.requests == {"cpu": 750, "memory": 2**30 * 1000, "pods": 1000}
-
-
 @pytest.mark.parametrize(
     "spec", [{"volumes": None, "schedulingGates": None, "initContainers": None}, {"tolerations": None}]
 )
@@ -238,15 +231,6 @@ def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> N
     assert seen.pod_group is not None
     assert problem_lines(seen.pod_group.problems)[0].startswith("spec.minMember")
     assert seen.status == {}
-
-
-def test_a_record_is_read_where_it_is_kept() -> None:
-    decided = record((key(), 3))
-    on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: encode_record(decided)}))
-    on_map = read_config_map(config_map(key(), decided))
-    assert on_map is not None
-    assert on_group.record == on_map.record == decided
-    assert (on_map.ref.api, on_map.key) == ("", key())
 
 
 @pytest.mark.parametrize("text", ["", "{}", "null", "[1]", '{"generation": "x"}', "\u0000", "{" * 100_000])

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobset_gate.podgroups import model, owners, preconditions
+from jobset_gate.podgroups import model, owners, preconditions, wire
 from jobset_gate.podgroups.model import Flavor, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.owners import OwnerCapacity, capacity_shortage
+from jobset_gate.podgroups.preconditions import QuotaLimits
+from jobset_gate.podgroups.snapshot import GroupSnapshot
 from tests.fakes.podgroups import sources
-from tests.fakes.podgroups.sources import PLUGINS, alibaba, gang, group, groups_by_key, koordinator, member
+from tests.fakes.podgroups.objects import decoded, pod, pod_group
+from tests.fakes.podgroups.snapshots import KEP24_KEY, group_snapshot, kep24_pod
+from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba, gang, group, groups_by_key, koordinator, member
 
 BOTH = '["team/a","team/b"]'
 
@@ -179,7 +183,6 @@ def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> N
             assert {preconditions.gang_group_of(groups[key], groups.get).keys for key in seen.keys} == {seen.keys}
 
 
-Json = dict[str, Any]
 KEY = PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="ring")
 
 
@@ -250,3 +253,100 @@ def test_a_group_that_waits_for_itself_can_never_gather() -> None:
     assert owners.capacity_shortage(group, made) == (
         "needs 2 pods at once, 1 can be there: JobSet o (a) makes 1; JobSet o (b) waits for a"
     )
+
+
+def limits(
+    hard: Json, used: Json | None = None, *, name: str = "q", namespace: str = "team", **spec: Any
+) -> QuotaLimits:
+    body = {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"hard": hard} | spec,
+        "status": {"hard": hard, "used": used or {}},
+    }
+    return preconditions.read_quota(decoded(body, wire.ResourceQuota))
+
+
+def wanting(*pods: Json, **resources: str) -> GroupSnapshot:
+    """A KEP-24 wanting whose PodGroup says totalResources; each pod asks for 500m of cpu."""
+    total = {name.replace("_", "/"): amount for name, amount in resources.items()}
+    spec = {"minMembers": 2, "totalResources": total}
+    return group_snapshot(*pods, of=KEP24_KEY, group=pod_group(spec=spec))
+
+
+@pytest.mark.parametrize("name", ["cpu", "requests.cpu"])
+def test_what_is_left_of_a_quota_must_suffice(name: str) -> None:
+    seen = wanting(cpu="4")
+    assert preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "6"})]) == ""
+    assert (
+        preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "7"})])
+        == "needs 4 cpu, 3 left in ResourceQuota q"
+    )
+    assert (
+        preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "12"})])
+        == "needs 4 cpu, 0 left in ResourceQuota q"
+    )
+
+
+def test_members_have_been_charged_already_gated_or_not() -> None:
+    seen = wanting(kep24_pod("a"), kep24_pod("b"), cpu="4")  # charged for one cpu
+    assert preconditions.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7"})]) == ""
+    assert (
+        preconditions.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7500m"})])
+        == "needs 4 cpu, 3.5 left in ResourceQuota q"
+    )
+    ended = wanting(kep24_pod("a", status={"phase": "Succeeded"}), kep24_pod("b"), cpu="4")  # for half of one
+    assert (
+        preconditions.quota_shortage(ended, [limits({"cpu": "10"}, {"cpu": "7"})])
+        == "needs 4 cpu, 3.5 left in ResourceQuota q"
+    )
+
+
+def test_every_quota_of_the_namespace_counts_and_no_other() -> None:
+    seen = wanting(memory="4Gi", example_gpu="2")
+    near = limits({"requests.example/gpu": "8"}, {"requests.example/gpu": "7"}, name="gpus")
+    far = limits({"memory": "1Gi"}, namespace="elsewhere")
+    assert preconditions.quota_shortage(seen, [far, limits({"memory": "8Gi"})]) == ""
+    assert (
+        preconditions.quota_shortage(seen, [far, limits({"memory": "8Gi"}), near])
+        == "needs 2 example/gpu, 1 left in ResourceQuota gpus"
+    )
+    assert (
+        preconditions.quota_shortage(seen, [limits({"memory": "5Gi"}, {"memory": "2Gi"})])
+        == "needs 4Gi memory, 3Gi left in ResourceQuota q"
+    )
+
+
+def test_what_the_group_does_not_name_and_limits_of_limits_do_not_count() -> None:
+    seen = wanting(cpu="4")
+    assert (
+        preconditions.quota_shortage(seen, [limits({"memory": "0", "limits.cpu": "0", "count/jobs.batch": "0"})]) == ""
+    )
+
+
+def test_a_quota_that_nobody_has_counted_yet_allows_all_it_says() -> None:
+    body = {"metadata": {"name": "q", "namespace": "team"}, "spec": {"hard": {"cpu": "3"}}}
+    fresh = preconditions.read_quota(decoded(body, wire.ResourceQuota))
+    assert preconditions.quota_shortage(wanting(cpu="4"), [fresh]) == "needs 4 cpu, 3 left in ResourceQuota q"
+    assert preconditions.quota_shortage(wanting(cpu="3"), [fresh]) == ""
+
+
+def test_other_designs_have_no_total_resources() -> None:
+    other = group_snapshot(
+        pod("a"),
+        of=key("team", "g", Flavor.SCHEDULER_PLUGINS),
+        group=pod_group(spec={"minMember": 1, "minResources": {"cpu": "99"}}),
+    )
+    assert preconditions.quota_shortage(other, [limits({"cpu": "1"})]) == ""
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"scopes": ["Terminating"]},
+        {"scopes": ["NotBestEffort"]},
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
+    ],
+)
+def test_quotas_with_scopes_are_not_compared(spec: Json) -> None:
+    seen, scoped = wanting(kep24_pod("a"), cpu="4"), limits({"cpu": "1"}, **spec)
+    assert preconditions.quota_shortage(seen, [scoped]) == ""

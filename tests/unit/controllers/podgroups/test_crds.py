@@ -1,4 +1,4 @@
-"""CRDs of PodGroups, where the API server refuses a write or another client is faster."""
+"""CRDs of PodGroups: whose they are, whether groups can be said with them, and what a refused write leads to (G5)."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -10,6 +10,7 @@ from controllers.podgroups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdRecon
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound
+from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.workqueue import Requeue
 
 NAME = crds.crd_name(names.PLUGINS_GROUP)
@@ -87,3 +88,91 @@ async def test_one_that_is_being_deleted_is_not_touched() -> None:
     world = CrdApi(stored(leave))
     assert await PodGroupCrdReconciler(world.client).reconcile(NAME) is None
     assert world.applied == []
+
+
+PLUGINS, SIGS, KEP24 = names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP
+
+
+def crd_of(group: str = PLUGINS, **metadata: Any) -> Json:
+    """Ours, as an API server gives it back."""
+    crd = crds.manifest(group)
+    crd["metadata"] |= {"resourceVersion": "7", "uid": "u"} | metadata
+    return crd
+
+
+def fields(manager: str, part: str = "f:spec", **more: str) -> Json:
+    """Who has written what, as managedFields have it."""
+    return {"manager": manager, "fieldsV1": {part: {}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("others", "ours"),
+    [
+        ([], True),
+        ([fields(crds.MANAGER), fields("kube-apiserver", "f:status", subresource="status")], True),
+        ([fields(crds.MANAGER), fields("kubectl-annotate", "f:metadata")], True),
+        ([fields(crds.MANAGER), fields("helm")], False),
+        ([fields("kubectl-edit")], False),
+    ],
+)
+def test_one_of_ours_is_ours_until_another_user_writes_another_spec_into_it(others: list[Json], ours: bool) -> None:
+    assert crds.is_ours(crd_of(managedFields=others)) is ours
+
+
+def test_one_without_our_label_is_not_ours() -> None:
+    assert not crds.is_ours(crd_of(labels={}))
+    assert not crds.is_ours(crd_of(labels={names.MANAGED_BY_LABEL: "Helm"}))
+
+
+@pytest.mark.parametrize(
+    ("said", "old"), [("0", True), (None, True), ("later", True), (str(crds.REVISION), False), ("99", False)]
+)
+def test_only_one_that_is_older_than_we_know_it_is_outdated(said: str | None, old: bool) -> None:
+    crd = crd_of(annotations={} if said is None else {names.POD_GROUP_CRD_REVISION: said})
+    assert (crds.revision(crd) < crds.REVISION) is old
+
+
+def test_an_update_is_for_the_version_that_was_read_and_keeps_what_others_noted() -> None:
+    body = crds.update(crd_of(annotations={names.POD_GROUP_CRD_REVISION: "0", "theirs": "x"}))
+    assert body["metadata"]["resourceVersion"] == "7"
+    assert body["metadata"]["annotations"] == {
+        names.POD_GROUP_CRD_REVISION: str(crds.REVISION)
+    }  # to apply leaves the rest
+    assert body["spec"] == crds.manifest(PLUGINS)["spec"]
+
+
+def changed(group: str, **version: Any) -> Json:
+    crd = crd_of(group)
+    crd["spec"]["versions"][0] |= version
+    return crd
+
+
+ANY_FIELD = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+@pytest.mark.parametrize(
+    ("crd", "why"),
+    [
+        (crd_of(PLUGINS), ""),
+        (crd_of(KEP24), ""),
+        (
+            changed(PLUGINS, name="v1"),
+            "the CRD podgroups.scheduling.x-k8s.io serves v1, and only v1alpha1 is known here",
+        ),
+        (changed(SIGS, served=False), "serves nothing, and only v1alpha1"),
+        (changed(PLUGINS, schema={"openAPIV3Schema": {"type": "object"}}), "has no spec.minMember in v1alpha1"),
+        (changed(KEP24, schema={"openAPIV3Schema": {"type": "object"}}), "has no spec.minMembers in v1alpha1"),
+        (changed(SIGS, schema={"openAPIV3Schema": ANY_FIELD}), ""),
+        (changed(SIGS, schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": ANY_FIELD}}}), ""),
+        ({"metadata": {"name": "podgroups.x"}, "spec": {"group": PLUGINS, "versions": "nonsense"}}, "serves nothing"),
+    ],
+)
+def test_a_crd_with_which_groups_cannot_be_said_is_reported(crd: Json, why: str) -> None:
+    reported = crds.why_unusable(crd)
+    assert (why in reported) if why else (reported == "")
+
+
+def test_only_the_ways_that_have_pod_groups_need_crds() -> None:
+    assert set(crds.needed_crds(list(Format))) == set(crds.GROUPS)
+    assert crds.needed_crds([Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS]) == ()
+    assert crds.needed_crds([Format.KEP_24]) == ("podgroups.incubator.scheduling.k8s.io",)

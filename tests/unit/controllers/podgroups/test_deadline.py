@@ -30,24 +30,6 @@ IN = {zone: {"nodeSelector": {"zone": zone}} for zone in ("short", "stuck")}
 # --- When it runs ---
 
 
-async def test_the_limit_runs_from_the_last_gate_removed(cluster: InMemoryCluster) -> None:
-    refused = ["b"]
-    cluster.fault = lambda _, kind, name, __: ServerError(500) if kind == PODS and name in refused else None
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2, terms={"scheduleTimeoutSeconds": 60}, meta=OWNED)
-        await run_for(1)
-        cluster.bind("a")
-        await run_for(100)
-        assert cluster.recorded().stage is AdmissionState.OPEN, "one gate is still there"
-        refused.clear()
-        await run_for(50)
-        assert cluster.ungated_pods() == ["a", "b"]
-        assert cluster.recorded().stage is AdmissionState.OPEN
-        await run_for(45)
-        assert cluster.recorded().stage is AdmissionState.CLOSED
-        assert cluster.all(PODS) == []
-
-
 async def test_time_under_another_gate_does_not_count(cluster: InMemoryCluster) -> None:
     """Also not that of a pod that has come in the place of one that was opened; but not for ever."""
     async with running_controller(cluster, PROBE):

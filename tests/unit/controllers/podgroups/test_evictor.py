@@ -216,22 +216,6 @@ async def test_nothing_is_read_again_while_nothing_changes(place: EvictorHarness
     assert await place.advance() == EvictionResult()
 
 
-async def test_bare_pods_are_read_again_when_one_has_gone(place: EvictorHarness) -> None:
-    for name in "ab":
-        await place.pod(name, None)
-    both = EvictionResult(
-        blocked=("a", "b"), why="nobody would make them again, so they are left to you to delete: a, b"
-    )
-    assert await place.advance() == both
-    asked = len(place.ours.calls)
-    assert await place.advance() == both
-    assert len(place.ours.calls) == asked
-    await place.client.delete(PODS, "b", NAMESPACE)
-    assert await place.advance() == EvictionResult(
-        blocked=("a",), why="nobody would make them again, so they are left to you to delete: a"
-    )
-
-
 async def test_one_error_leaves_the_others_done(place: EvictorHarness) -> None:
     """The next look does what was left."""
     for name in "abc":
@@ -288,13 +272,6 @@ async def test_only_what_this_group_has_suspended_is_resumed(place: EvictorHarne
     await place.evictor.resume_owners_where(lambda held, _: held == "0")
     assert await place.mark_of(JOBS, "another") == (False, None)
     assert await place.mark_of(JOBS, "newer") == (True, f"{HELD}.4")
-
-
-async def test_what_has_changed_is_resumed_all_the_same(place: EvictorHarness) -> None:
-    await place.suspended()
-    place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"metadata": {"labels": {"a": "b"}}})
-    await place.evictor.resume_owners(HELD, 3)
-    assert await place.mark_of(JOBS, "work") == (False, None)
 
 
 async def test_an_owner_that_a_webhook_does_not_let_resume_is_tried_again_after_a_pause(place: EvictorHarness) -> None:

@@ -1,10 +1,11 @@
-"""The hand-over to the scheduler's own gangs: made once, for this generation, and never over another's."""
+"""Native PodGroups: what a group looks like to the scheduler's own gangs, and when one is made (G6)."""
 
 from collections.abc import Iterable
 from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controllers.podgroups import native
 from controllers.podgroups.native import NativePodGroups
@@ -12,10 +13,61 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import Resource
+from jobset_gate.podgroups.model import group_label
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from jobset_gate.runtime.workqueue import Requeue
-from tests.unit.podgroups.test_native import RECORD, group, member
+from tests.fakes.podgroups.objects import key, pod, pod_group, record
+from tests.fakes.podgroups.snapshots import group_snapshot
+from tests.fakes.podgroups.sources import Json
 
-Json = dict[str, Any]
+NAME = "jobset-gate-" + group_label(key())
+RECORD = record((key(), 2))
+
+
+def member(number: int, named: str = NAME) -> Json:
+    """A pod that names this PodGroup of the scheduler's, or none."""
+    return pod(f"p{number}", spec={"schedulingGroup": {"podGroupName": named}} if named else None)
+
+
+def group(*pods: Json, gangs: tuple[str, ...] = (), uid: str = "u1") -> GroupSnapshot:
+    seen = group_snapshot(*pods, group=pod_group(uid=uid), record=RECORD)
+    return replace(seen, group=replace(seen.group, gangs=gangs))
+
+
+def test_the_pod_group_wants_the_minimum_and_goes_with_what_the_record_stands_on() -> None:
+    made = native.native_pod_group(group(member(1)), RECORD)
+    assert made["spec"] == {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == (NAME, "team")
+    version = f"{names.PLUGINS_GROUP}/v1alpha1"
+    owner = {"apiVersion": version, "kind": "PodGroup", "name": "g", "uid": "u1"}
+    assert made["metadata"]["ownerReferences"] == [owner]
+    assert native.is_current(made, group(member(1)))
+
+
+def test_a_config_map_of_ours_owns_it_where_the_way_has_no_pod_group() -> None:
+    home = RecordRef(api="", namespace="team", name="jobset-gate-gang-abc", uid="u2", resource_version="1")
+    seen = replace(group(member(1)), record_ref=home)
+    (owner,) = native.native_pod_group(seen, RECORD)["metadata"]["ownerReferences"]
+    assert (owner["apiVersion"], owner["kind"], owner["uid"]) == ("v1", "ConfigMap", "u2")
+
+
+@pytest.mark.parametrize(
+    ("seen", "version", "why"),
+    [
+        (group(member(1)), None, "not known yet"),
+        (group(member(1)), "", "PodGroups of scheduling.k8s.io in none of v1beta1, v1alpha3, v1alpha2"),
+        (group(member(1), gangs=("team/other", "team/ring")), "v1alpha2", "no GangGroups"),
+        (group(member(1), member(2, "")), "v1alpha2", "p2 came without spec.schedulingGroup"),
+        (group(*(member(number, "x") for number in range(5))), "v1alpha2", "p0, p1, p2 and 2 more came without"),
+    ],
+)
+def test_what_is_in_the_way_is_reported(seen: GroupSnapshot, version: str | None, why: str) -> None:
+    reported = native.native_hold(seen, version)
+    assert reported is not None
+    assert reported.reason == names.REASON_NATIVE_UNAVAILABLE
+    assert why in reported.message
+
+
 SEEN = group(member(1), member(2), member(3))
 
 
