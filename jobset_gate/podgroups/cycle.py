@@ -44,7 +44,6 @@ class OverlappingDomains:
 
     def __init__(self, domain: frozenset[str], cycle: "SchedulingCycle", nodes: NodeSnapshot) -> None:
         self._domain, self._cycle, self._nodes = domain, cycle, nodes
-        self._known: dict[frozenset[str], bool] = {}
         self._seen = 0
         self._left: Sequence[NodeInfo] | None = None
         self._kept: list[PodShape] = []
@@ -84,11 +83,7 @@ class OverlappingDomains:
         return next((it for domain, it in self._cycle.held.items() if self._overlaps(domain)), None)
 
     def _overlaps(self, domain: frozenset[str]) -> bool:
-        if domain is self._domain:
-            return True
-        if domain not in self._known:
-            self._known[domain] = domain == self._domain or not domain.isdisjoint(self._domain)
-        return self._known[domain]
+        return domain is self._domain or domain == self._domain or not domain.isdisjoint(self._domain)
 
     def _add_admitted(self, group: AdmittedGroup) -> None:
         shapes = [shape for request in group.requests for shape in request.shapes]

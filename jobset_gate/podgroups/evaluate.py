@@ -134,37 +134,26 @@ class GroupEvaluator:
 def evaluate_all(
     seen: Iterable[GroupSnapshot],
     nodes: Sequence[NodeInfo],
+    evaluator: GroupEvaluator,
     *,
-    across_namespaces: bool = False,
-    owner_capacities: Mapping[PodGroupKey, tuple[OwnerCapacity, ...]] | None = None,
-    quota_shortage: Callable[[GroupSnapshot], str] = lambda _: "",
-    bound: Callable[[str], bool] = lambda _: False,
+    bound: Callable[[str], bool],
     check: CapacityCheck,
     starvation_seconds: float,
     now: float,
     excluded: ExcludedNodes = lambda _: frozenset(),
 ) -> dict[PodGroupKey, Admit | Hold | GroupReason]:
     """The decision on each group that is not admitted. `bound`: whether `nodes` account for a pod, by UID."""
-    by_key = {it.group.key: it for it in seen}
-    groups = {key: it.group for key, it in by_key.items()}
-    evaluator = GroupEvaluator(
-        by_key.get,
-        groups.get,
-        across_namespaces=across_namespaces,
-        owner_capacities=owner_capacities,
-        quota_shortage=quota_shortage,
-    )
     domains = Domains(nodes)
     found: dict[PodGroupKey, Admit | Hold | GroupReason] = {}
     waiting: dict[PodGroupKey, Candidate] = {}
     admitted: list[AdmittedGroup] = []
     together: GangGroupMemo = {}
-    for key, each in by_key.items():
+    for each in seen:
         answer = evaluator.evaluate(each, domains, now, together)
         if isinstance(answer, Candidate):
             waiting[answer.key] = answer
         elif answer is not None:
-            found[key] = answer
+            found[each.group.key] = answer
         admitted += reserved_for(each, bound, domains, now)
     going = cycle.SchedulingCycle(
         admitted, NodeSnapshot(nodes), now=now, check=check, starvation_seconds=starvation_seconds, excluded=excluded

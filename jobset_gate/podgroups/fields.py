@@ -79,13 +79,7 @@ class FieldReader:
     def count(self, key: str) -> int | None:
         """A positive int32 as a string of digits."""
         text = self.text(key)
-        if text is None:
-            return None
-        number = int(text) if _DIGITS.fullmatch(text) else 0
-        if 1 <= number <= MAX_COUNT:
-            return number
-        self._report(key, text, _RANGE)
-        return None
+        return None if text is None else self._positive(key, text, int(text) if _DIGITS.fullmatch(text) else 0)
 
     def required_count(self, key: str) -> int | None:
         """The same; an absent one is an error."""
@@ -143,10 +137,13 @@ class FieldReader:
 
     def _integer(self, key: str) -> int | None:
         value = self._values.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_COUNT:
-            return value
-        if value is not None:
-            self._report(key, value, _RANGE)
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        return None if value is None else self._positive(key, value, value if is_integer else 0)
+
+    def _positive(self, key: str, value: Any, number: int) -> int | None:
+        if 1 <= number <= MAX_COUNT:
+            return number
+        self._report(key, value, _RANGE)
         return None
 
     def quantities(self, key: str) -> tuple[tuple[str, Fraction], ...] | None:

@@ -16,7 +16,7 @@ from jobset_gate.cli.fetch.source import Permissions, ResourceSource, Unavailabl
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
 from jobset_gate.podgroups import podgroup_status, preconditions, wire
 from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
-from jobset_gate.podgroups.evaluate import evaluate_all
+from jobset_gate.podgroups.evaluate import GroupEvaluator, evaluate_all
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
@@ -110,16 +110,21 @@ class PodGroupSource(ResourceSource):
         """Of all groups, by namespace and name; the owners of pods are read where a group lacks members."""
         cache, now = self._cache, time.time()
         seen = [it for key in cache.keys() if (it := cache.snapshot(key)) is not None]  # noqa: SIM118 - no mapping
-        evaluated = evaluate_all(
-            seen,
-            cache.nodes.node_infos(),
-            check=CapacityCheck.OFF if self._nodes_forbidden else self._settings.capacity_check,
-            starvation_seconds=self._settings.starvation_seconds,
-            now=now,
+        evaluator = GroupEvaluator(
+            cache.snapshot,
+            cache.group,
             across_namespaces=self._settings.across_namespaces,
             owner_capacities=await self._owner_capacities(seen),
             quota_shortage=lambda it: preconditions.quota_shortage(it, cache.quotas(it.group.key.namespace)),
+        )
+        evaluated = evaluate_all(
+            seen,
+            cache.nodes.node_infos(),
+            evaluator,
             bound=cache.nodes.has_pod,
+            check=CapacityCheck.OFF if self._nodes_forbidden else self._settings.capacity_check,
+            starvation_seconds=self._settings.starvation_seconds,
+            now=now,
             excluded=cache.nodes.excluded_nodes,
         )
         found = [group_status(it, now, self._reason(it, evaluated.get(it.group.key))) for it in seen]

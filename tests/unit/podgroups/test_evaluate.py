@@ -12,7 +12,7 @@ from jobset_gate.podgroups.candidate import MAX_POD_KINDS, MIXED, Admit, Capacit
 from jobset_gate.podgroups.evaluate import evaluate_all
 from jobset_gate.podgroups.fit.constraints import NodeFacts
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
-from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.reserved import (
@@ -49,11 +49,19 @@ def gang(name: str, *listed: str, pods: int = 1) -> GroupSnapshot:
     return group_snapshot(*(pod(f"{name}-{it}", of=mine, labels={}, notes=notes) for it in range(pods)), of=mine)
 
 
-def reported(
+def decided(
     *seen: GroupSnapshot, nodes: tuple[NodeInfo, ...] = (), check: CapacityCheck = CapacityCheck.FIT, **more: Any
-) -> dict[str, str]:
+) -> dict[PodGroupKey, Admit | Hold | GroupReason]:
+    by_key = {it.group.key: it for it in seen}
+    groups, quota = {of: it.group for of, it in by_key.items()}, more.pop("quota_shortage", lambda _: "")
+    evaluator = view.GroupEvaluator(by_key.get, groups.get, quota_shortage=quota)
+    how = {"now": NOW, "bound": lambda _: False, **more}
+    return evaluate_all(seen, nodes, evaluator, check=check, starvation_seconds=300, **how)
+
+
+def reported(*seen: GroupSnapshot, **more: Any) -> dict[str, str]:
     """By name: `opened`, or reason and message."""
-    found = evaluate_all(seen, nodes, check=check, starvation_seconds=300, **{"now": NOW, **more})
+    found = decided(*seen, **more)
     return {key.name: "opened" if isinstance(it, Admit) else f"{it.reason}: {it.message}" for key, it in found.items()}
 
 
@@ -62,7 +70,7 @@ def test_a_foreign_gate_holds_a_group_only_if_it_needs_that_pod() -> None:
     enough = group_snapshot(pod("a"), pod("b"), pod("c"), theirs, group=pod_group())
     few = group_snapshot(pod("a"), pod("b"), theirs, group=pod_group())
     assert reported(few, nodes=(room(4),)) == {"g": "OtherGate: also held by other.dev/gate"}
-    (found,) = evaluate_all([enough], (room(4),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW).values()
+    (found,) = decided(enough, nodes=(room(4),)).values()
     assert isinstance(found, Admit)
     assert sum(it.count for it in found.candidate.requests[0].shapes) == 3
 
@@ -92,7 +100,7 @@ def test_gangs_that_open_together_share_one_fate() -> None:
     both = gang("a", "a", "b"), gang("b", "a", "b")
     assert reported(*both, nodes=(room(1),)) == {"a": "opened", "b": "opened"}
     assert reported(both[0], nodes=(room(1),)) == {"a": "WaitingForGangGroup: team/b: not there yet"}
-    found = evaluate_all(both, (room(0),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW)
+    found = decided(*both, nodes=(room(0),))
     assert len({id(it) for it in found.values()}) == 1
     assert all(isinstance(it, Hold) for it in found.values())
 
@@ -142,7 +150,7 @@ def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
     mine = key("g")
     seen = group_snapshot(pod("a", of=mine, spec=wants), of=mine, group=pod_group("g", spec={"minMember": 1}))
     plain = msgspec.structs.replace(room(4), empty={"cpu": 4000, "pods": 110_000, "memory": 2**50})
-    found = evaluate_all([seen], (plain,), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW)[mine]
+    found = decided(seen, nodes=(plain,))[mine]
     assert isinstance(found, Admit)
     assert not found.proven
     assert found.candidate.unsupported == ("example.com/gpu, which no node has,",)
@@ -153,17 +161,11 @@ def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
 def test_who_was_taken_back_is_not_taken_for_proven_before_it_was_placed_once() -> None:
     """There was something that is not counted."""
     back = record((key("g"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW - 1, why="late")
-    found = evaluate_all(
-        [waiting("g", record=back)], (room(9),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW
-    )
-    verdict = found[key("g")]
+    verdict = decided(waiting("g", record=back), nodes=(room(9),))[key("g")]
     assert isinstance(verdict, Admit)
     assert not verdict.proven
     placed = msgspec.structs.replace(back, rolled_back=0)
-    found = evaluate_all(
-        [waiting("g", record=placed)], (room(9),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW
-    )
-    verdict = found[key("g")]
+    verdict = decided(waiting("g", record=placed), nodes=(room(9),))[key("g")]
     assert isinstance(verdict, Admit)
     assert verdict.proven
 
