@@ -3,7 +3,7 @@
 The API server checks the shape after the webhook and refuses it in its own words.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -70,3 +70,14 @@ def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
             return value is not None
         case _:
             return value is None
+
+
+def walk(value: Any) -> Iterator[tuple[Path, Any]]:
+    """The value and all that is in it, each with its path; what is outside comes first."""
+    reached: list[tuple[Path, Any]] = [((), value)]
+    for path, each in reached:  # grows
+        yield path, each
+        if isinstance(each, dict):
+            reached += [((*path, key), member) for key, member in each.items()]
+        elif isinstance(each, list):
+            reached += [((*path, index), entry) for index, entry in enumerate(each)]

@@ -13,7 +13,7 @@ from jobset_gate.cli.manifests import jobs, start_groups, train_jobs
 from jobset_gate.cli.manifests.files import ManifestOptions
 from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge_item
 from jobset_gate.cli.manifests.reader import ManifestDocument, read
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.findings import one_line

@@ -1,6 +1,6 @@
 """Likely mistakes in one object that no API server and no webhook names: what it lacks then is its gate."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -10,7 +10,7 @@ from jobset_gate.cli.manifests import jobs, leader_worker_sets, schema, start_gr
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path, nearest
-from jobset_gate.objects.unstructured import Json, Path, format_path, nested
+from jobset_gate.objects.unstructured import Json, Path, format_path, nested, walk
 from jobset_gate.podgroups import fields, formats
 
 _CONFIG_PATH: Final[Path] = ("spec", names.CONFIG_FIELD)
@@ -120,14 +120,9 @@ def _not_on_train_job(path: Path) -> str:
 
 def _misplaced(value: Json, why_not: Callable[[Path], str]) -> Iterator[FieldError]:
     """The config and our annotations where nothing reads them: a level too deep, among labels, on a Deployment."""
-    reached: list[tuple[Path, Any]] = [((), value)]
-    for path, each in reached:  # grows
-        members: Iterable[tuple[str | int, Any]] = each.items() if isinstance(each, dict) else enumerate(each)
-        ours = names.OUR_JOBSET_ANNOTATIONS if path[-1:] in (("annotations",), ("labels",)) else ()
-        for key, member in members:
-            here = (*path, key)
-            if key == names.CONFIG_FIELD or key in ours:
-                if not start_groups.is_template_of_start_group(value, here) and (why := why_not(here)):
-                    yield FieldError(format_path(here), member, f"has no effect here: {why}", CauseType.FORBIDDEN)
-            elif isinstance(member, dict | list):
-                reached.append((here, member))
+    for path, member in walk(value):
+        is_annotation = path[-2:-1] in (("annotations",), ("labels",)) and path[-1] in names.OUR_JOBSET_ANNOTATIONS
+        if path[-1:] != (names.CONFIG_FIELD,) and not is_annotation:
+            continue
+        if not start_groups.is_template_of_start_group(value, path) and (why := why_not(path)):
+            yield FieldError(format_path(path), member, f"has no effect here: {why}", CauseType.FORBIDDEN)

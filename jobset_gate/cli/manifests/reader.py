@@ -3,19 +3,17 @@
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests.yaml_loader import Places, TooManyValues, load_parts
-from jobset_gate.objects.field_error import child_path as field_path
-
-MOST_DIGITS: Final = 100
-"""Of an integer in JSON that is read as one."""
+from jobset_gate.cli.manifests.yaml_text import TooManyValues, load, number
+from jobset_gate.objects.unstructured import format_path, walk
 
 
 class ManifestError(CommandError):
@@ -35,14 +33,14 @@ class ManifestDocument:
     number: int
     line: int
     value: Any
-    places: Places | None = None
-    """Of the fields; None for JSON."""
+    place_in: Callable[[str], tuple[int, int]] | None = None
+    """Line and column of a field; None for JSON."""
     part: int = 0
     """Counts from 1 where one document of the source holds the metadata of several objects; else 0."""
 
     def place(self, path: str) -> tuple[int, int]:
         """Line and column of a field of it; of JSON where the document begins."""
-        return (self.line, 1) if self.places is None else self.places.of(path)
+        return (self.line, 1) if self.place_in is None else self.place_in(path)
 
 
 def read(sources: Sequence[str], *, split: bool = False) -> list[ManifestDocument]:
@@ -69,17 +67,30 @@ def documents(source: str, *, split: bool = False) -> Iterator[ManifestDocument]
 
 
 def _documents(text: str, name: str, *, split: bool) -> Iterator[ManifestDocument]:
-    if text.lstrip().startswith("{"):
-        decoded = list(_json(text, name))
-        if decoded:
-            yield from decoded
-            return
+    if not text.lstrip().startswith("{"):
+        yield from _yaml(text, name, split=split)
+        return
     try:
-        for number, parts in enumerate(load_parts(text, split=split), start=1):
-            for part, (node, value) in enumerate(parts, start=1):
-                if value is not None:
-                    line = node.start_mark.line + 1
-                    yield ManifestDocument(name, number, line, value, Places(node), part if len(parts) > 1 else 0)
+        found = list(_json(text, name))
+    except ManifestError:
+        try:
+            found = list(_yaml(text, name, split=split))  # a flow mapping begins the same
+        except ManifestError:
+            found = []
+        if not found:
+            raise
+    yield from found
+
+
+def _yaml(text: str, name: str, *, split: bool) -> Iterator[ManifestDocument]:
+    try:
+        for number, document in enumerate(load(text, split=split), start=1):
+            parts = document.parts if document is not None else ()
+            for part, (root, value) in enumerate(parts, start=1):
+                if value is not None and document is not None:
+                    line, place = root.start_mark.line + 1, partial(document.place, root)
+                    _require_json(value, "document", name, line)
+                    yield ManifestDocument(name, number, line, value, place, part if len(parts) > 1 else 0)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
@@ -91,62 +102,34 @@ def _documents(text: str, name: str, *, split: bool) -> Iterator[ManifestDocumen
 
 
 def _json(text: str, name: str) -> Iterator[ManifestDocument]:
-    """JSON objects one after the other; nothing at all for a YAML flow mapping, which begins the same."""
-    decoder = json.JSONDecoder(object_pairs_hook=_no_doubles, parse_int=_integer)
-    at, number, line, counted = _skip(text, 0), 0, 1, 0
+    """JSON objects one after the other."""
+    decoder = json.JSONDecoder(object_pairs_hook=_no_doubles, parse_int=number)
+    at, count, line, counted = _skip(text, 0), 0, 1, 0
     while at < len(text):
-        number += 1
+        count += 1
         line, counted = line + text.count("\n", counted, at), at
         try:
             value, at = decoder.raw_decode(text, at)
         except _DuplicateKey as problem:
             raise ManifestError(name, f"in the JSON object that begins here {problem}", line) from problem
         except json.JSONDecodeError as problem:
-            if number == 1 and _is_flow_yaml(text):
-                return
             raise ManifestError(name, f"not JSON: {problem.msg}", problem.lineno, problem.colno) from problem
         except RecursionError as problem:
             raise ManifestError(name, "nested too deeply") from problem
-        if not _can_be_sent(value):
-            where = _no_number(value)
-            message = "the JSON object that begins here holds a number or character JSON has not"
-            raise ManifestError(name, f"{message} (at {where})" if where else message, line)
-        yield ManifestDocument(name, number, line, value)
+        _require_json(value, "JSON object", name, line)
+        yield ManifestDocument(name, count, line, value)
         at = _skip(text, at)
 
 
-def _is_flow_yaml(text: str) -> bool:
-    try:
-        return any(True for _ in load_parts(text, split=False))
-    except (yaml.YAMLError, TooManyValues, RecursionError):
-        return False
-
-
-def _can_be_sent(value: Any) -> bool:
-    """Python's reader takes NaN, numbers beyond a float, and halves of characters."""
+def _require_json(value: Any, what: str, name: str, line: int) -> None:
+    """Python's readers take NaN, numbers beyond a float, and halves of characters. Raises ManifestError."""
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-    except ValueError:
-        return False
-    return True
-
-
-def _integer(digits: str) -> int | float:
-    """Kubernetes knows integers of 64 bits; Python reads none of more than 4,300 digits."""
-    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
-
-
-def _no_number(value: Any) -> str:
-    """The path of the first number that is none; "" if there is none such."""
-    reached = [("", value)]
-    for path, each in reached:
-        if isinstance(each, float) and not math.isfinite(each):
-            return path
-        if isinstance(each, dict):
-            reached += [(field_path(path, key), member) for key, member in each.items()]
-        elif isinstance(each, list):
-            reached += [(field_path(path, index), entry) for index, entry in enumerate(each)]
-    return ""
+    except ValueError as problem:
+        wrong = (path for path, it in walk(value) if isinstance(it, float) and not math.isfinite(it))
+        where = format_path(next(wrong, ()))
+        message = f"the {what} that begins here holds a number or character JSON has not"
+        raise ManifestError(name, f"{message} (at {where})" if where else message, line) from problem
 
 
 def _skip(text: str, at: int) -> int:

@@ -1,7 +1,8 @@
 """Pods that are gated alone, in manifests: as the webhook will see them, of start groups and of LeaderWorkerSets."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
@@ -10,7 +11,7 @@ from jobset_gate.cli.manifests import leader_worker_sets
 from jobset_gate.cli.manifests.jobsets import STAND_IN, ManifestObject, WebhookOutcome, judge
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.template import PodView
-from jobset_gate.objects.unstructured import Json, Path, as_int, as_map, format_path, nested
+from jobset_gate.objects.unstructured import Json, Path, as_int, as_map, format_path, nested, walk
 from jobset_gate.settings import Settings
 from jobset_gate.sources import startgroup
 from jobset_gate.sources.objects import config_of, is_gated_alone, is_in_start_group
@@ -62,7 +63,8 @@ def pods_of(item: ManifestObject) -> list[StartGroupPod]:
         return []
     if nested(value, "kind") == "Pod":
         return [StartGroupPod(item, (), value)] if is_in_start_group(value) else []
-    found = (StartGroupPod(item, path, _pod(value, template)) for path, template in _templates(value))
+    templates = islice(_templates(value), MOST_TEMPLATES)
+    found = (StartGroupPod(item, path, _pod(value, template)) for path, template in templates)
     return [it for it in found if is_in_start_group(it.pod)]
 
 
@@ -85,17 +87,9 @@ def is_template_of_start_group(value: Any, path: Path) -> bool:
 
 def _templates(value: Json) -> Iterator[tuple[Path, Json]]:
     """Whatever looks like a pod template: a member `template` with a pod's spec."""
-    reached: list[tuple[Path, Any]] = [((), value)]
-    found = 0
-    for path, each in reached:  # grows
-        members: Iterable[tuple[str | int, Any]] = each.items() if isinstance(each, dict) else enumerate(each)
-        for key, member in members:
-            if key == "template" and isinstance(nested(member, "spec", "containers"), list):
-                found += 1
-                if found <= MOST_TEMPLATES:
-                    yield (*path, key), member
-            elif isinstance(member, dict | list):
-                reached.append(((*path, key), member))
+    for path, member in walk(value):
+        if path[-1:] == ("template",) and isinstance(nested(member, "spec", "containers"), list):
+            yield path, member
 
 
 def _pod(value: Json, template: Json) -> Json:

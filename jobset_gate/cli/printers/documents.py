@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.explain.model import Explanation
 from jobset_gate.explain.text import explanation_json, time_or_none
 from jobset_gate.podgroups.status import GroupStatus

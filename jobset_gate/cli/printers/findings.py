@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from jobset_gate import names
 from jobset_gate.cli.manifests.findings import MALFORMED, WARNING, Finding, Level, ManifestReport
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.cli.printers import output as out
 from jobset_gate.objects import terminal_text
 from jobset_gate.objects.field_error import CauseType

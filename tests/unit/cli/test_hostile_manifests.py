@@ -40,14 +40,28 @@ def staircase(count: int) -> str:
     return "x:\n" + "".join(steps)
 
 
-@pytest.mark.parametrize("text", [merges(9), staircase(300)], ids=["tenfold", "staircase"])
+def aliases(count: int) -> str:
+    """Each list holds ten times the one before it."""
+    return "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, count))
+
+
+@pytest.mark.parametrize("text", [aliases(9), staircase(300)], ids=["aliases", "merges"])
 @pytest.mark.parametrize("split", [False, True], ids=["render", "validate"])
-def test_merges_of_merges_are_refused_before_they_are_made(text: str, split: bool, tmp_path: Path) -> None:
+def test_what_stands_for_millions_of_values_is_refused_before_they_are_made(
+    text: str, split: bool, tmp_path: Path
+) -> None:
     assert len(text) < 100_000
     file = tmp_path / "m.yaml"
     file.write_text(text)
     with pytest.raises(CommandError, match="stands for more than 1000000 values"):
         read([str(file)], split=split)
+
+
+def test_merges_of_merges_of_the_same_keys_stand_for_few_values(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(merges(9))
+    (document,) = read([str(file)])
+    assert document.value["b8"] == document.value["a"]
 
 
 def test_merge_keys_mean_what_they_meant(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
-from jobset_gate.cli.manifests.yaml_loader import load_parts
+from jobset_gate.cli.manifests.yaml_text import load, to_json, to_yaml
 
 TRICKY = [
     "", "~", "null", "y", "N", "yes", "No", "on", "OFF", "true", "0", "0777", "0o17", "0x1F", "0b1", "1_000", "1e3",
@@ -31,7 +30,7 @@ values = st.recursive(
 
 
 def as_kubectl(text: str) -> list[Any]:
-    return [value for parts in load_parts(text, split=False) for _, value in parts]
+    return [value for document in load(text, split=False) if document for _, value in document.parts]
 
 
 @given(st.lists(st.dictionaries(texts, values, max_size=3), min_size=1, max_size=3))
