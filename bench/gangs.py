@@ -25,14 +25,7 @@ from jobset_gate.fake import job_controller, jobset_controller, jobset_crd, mani
 from jobset_gate.fake.apiserver import rules
 from jobset_gate.fake.apiserver.kinds import default_custom
 from jobset_gate.fake.apiserver.responses import copy
-from jobset_gate.fake.kubelet.pod_status import (
-    ContainerRecord,
-    PodRecord,
-    RunningState,
-    State,
-    TerminatedState,
-    WaitingState,
-)
+from jobset_gate.fake.kubelet.pod_status import ContainerRecord, PodRecord, running, terminated, waiting
 from jobset_gate.fake.kubelet.pod_status import render as render_status
 from jobset_gate.fake.objects import FakeObject, Json, stamp
 from jobset_gate.injection import inject
@@ -321,10 +314,10 @@ def _uid_of(name: str) -> str:
 # --- Details ---------------------------------------------------------------------------------------------------------
 
 
-_STATES: dict[PodStep, Callable[[float], tuple[State, State]]] = {
-    PodStep.PULLING: lambda _: (WaitingState("PodInitializing"), WaitingState("PodInitializing")),
-    PodStep.HELD: lambda now: (RunningState(now), WaitingState("PodInitializing")),
-    PodStep.RUNNING: lambda now: (TerminatedState(0, now, now + 3), RunningState(now + 4)),
+_STATES: dict[PodStep, Callable[[float], tuple[Json, Json]]] = {
+    PodStep.PULLING: lambda _: (waiting("PodInitializing"), waiting("PodInitializing")),
+    PodStep.HELD: lambda now: (running(now), waiting("PodInitializing")),
+    PodStep.RUNNING: lambda now: (terminated(0, now + 3, running(now)), running(now + 4)),
 }
 
 

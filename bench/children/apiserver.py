@@ -38,8 +38,6 @@ BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
 KUBELET_DELAY = 0.3
 """Seconds from a pod's patch to its main container."""
-HISTORY = 2000
-"""Changes that a watch may be behind: each is a whole pod in memory."""
 _LWS_KINDS = (LEADER_WORKER_SETS, STATEFUL_SETS)
 
 
@@ -165,10 +163,6 @@ class ApiServerProcess:
         for gang, number in moves:
             gang.move(number, PodStep(step))
             done += 1
-            if done % HISTORY == 0:
-                store = self._server.store
-                for kind in store.kinds:
-                    store.table(kind).compact_history(store.revision - HISTORY)
             ahead = done / per_second - (time.perf_counter() - start)
             if ahead > BATCH_INTERVAL:
                 await asyncio.sleep(ahead)

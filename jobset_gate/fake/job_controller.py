@@ -1,8 +1,8 @@
 """The Job controller of the embedded cluster: Indexed Jobs in, pods out, and the Jobs' status.
 
 All that it knows it reads off the Job's pods. Suspended, it clears startTime, as from Kubernetes 1.36 on. Left out:
-Jobs without indexes, resizing, back-off between pods, pod failure and success policies, deadlines, TTL, Events,
-tracking finalizers.
+Jobs without indexes, resizing, back-off between pods, restarts of containers in the back-off limit, pod failure and
+success policies, deadlines, TTL, Events, tracking finalizers.
 """
 
 from __future__ import annotations
@@ -55,18 +55,17 @@ class JobController(PlayedController):
         succeeded = {_index(pod) for pod in pods if _phase(pod) == "Succeeded"}
         active = [pod for pod in pods if not pod.deleting and _phase(pod) not in ("Succeeded", "Failed")]
         failed = sum(_phase(pod) == "Failed" and not pod.deleting for pod in pods)
-        if _backoff_limit_exceeded(job, active, failed):
+        if failed > job.spec["backoffLimit"] or holds(job.status.get("conditions"), "FailureTarget"):
             await self._end(draft, active, "Failed", "BackoffLimitExceeded", "the backoff limit is reached")
         elif len(succeeded) >= job.spec["completions"]:
             await self._end(draft, active, "Complete", "CompletionsReached", "all indexes have succeeded")
         elif suspended:
             draft.status.pop("startTime", None)
-            self._set_suspended(draft, "True", "JobSuspended", "Job suspended")
+            self._set_condition(draft, "Suspended", "True", "JobSuspended", "Job suspended")
             await run_bounded(self._writes, [partial(self._delete, pod) for pod in active])
             active = []
         else:
-            if holds(draft.status.get("conditions"), "Suspended"):
-                self._set_suspended(draft, "False", "JobResumed", "Job resumed")
+            self._set_condition(draft, "Suspended", "False", "JobResumed", "Job resumed")
             active += await self._create_missing(job, active, succeeded)
         counts: Json = {"active": len(active), "succeeded": len(succeeded), "failed": failed}
         draft.status |= counts | {"ready": sum(map(_ready, active)), "completedIndexes": _ranges(succeeded)}
@@ -75,24 +74,20 @@ class JobController(PlayedController):
 
     async def _end(self, job: FakeObject, active: list[FakeObject], kind: str, reason: str, message: str) -> None:
         """Failed or Complete once no pod runs; the interim condition at once."""
-        now = stamp(self._clock())
-        conditions: list[Json] = job.status.setdefault("conditions", [])
         interim = "FailureTarget" if kind == "Failed" else "SuccessCriteriaMet"
         for reached in (interim,) if active else (interim, kind):
-            if not holds(conditions, reached):
-                condition = {"type": reached, "status": "True", "reason": reason, "message": message}
-                conditions.append({**condition, "lastProbeTime": now, "lastTransitionTime": now})
+            self._set_condition(job, reached, "True", reason, message)
         if kind == "Complete" and not active:
-            job.status["completionTime"] = now
+            job.status["completionTime"] = stamp(self._clock())
         await run_bounded(self._writes, [partial(self._delete, pod) for pod in active])
 
-    def _set_suspended(self, job: FakeObject, status: str, reason: str, message: str) -> None:
+    def _set_condition(self, job: FakeObject, kind: str, status: str, reason: str, message: str) -> None:
         conditions: list[Json] = job.status.setdefault("conditions", [])
-        if holds(conditions, "Suspended") is (status == "True"):
+        if holds(conditions, kind) is (status == "True"):
             return
         now = stamp(self._clock())
-        condition = {"type": "Suspended", "status": status, "reason": reason, "message": message}
-        others = [it for it in conditions if it["type"] != "Suspended"]
+        condition = {"type": kind, "status": status, "reason": reason, "message": message}
+        others = [it for it in conditions if it["type"] != kind]
         job.status["conditions"] = [*others, {**condition, "lastProbeTime": now, "lastTransitionTime": now}]
 
     async def _delete(self, pod: FakeObject) -> None:
@@ -162,22 +157,6 @@ def _ready(pod: FakeObject) -> bool:
 def _ended(job: FakeObject) -> bool:
     conditions = job.status.get("conditions")
     return holds(conditions, "Complete") or holds(conditions, "Failed")
-
-
-def _backoff_limit_exceeded(job: FakeObject, active: Iterable[FakeObject], failed: int) -> bool:
-    """Restarts of containers count, too, where pods restart theirs."""
-    limit = job.spec["backoffLimit"]
-    if failed > limit or holds(job.status.get("conditions"), "FailureTarget"):
-        return True
-    if job.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
-        return False
-    restarts = sum(_restarts(pod) for pod in active)
-    return bool(restarts > 0 if limit == 0 else restarts >= limit)
-
-
-def _restarts(pod: FakeObject) -> int:
-    lists = (pod.status.get(name) or () for name in ("initContainerStatuses", "containerStatuses"))
-    return sum(status.get("restartCount", 0) for statuses in lists for status in statuses)
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -1,8 +1,9 @@
-"""The played kube-scheduler: node usage, and one decision per pod: bind it, or report why no node fits."""
+"""The played kube-scheduler: one decision per pod: bind it, or report why no node fits."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,111 +14,48 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.fit import constraints
-from jobset_gate.podgroups.fit.constraints import Amounts, NodeSelection
-from jobset_gate.podgroups.fit.constraints import NodeFacts as Target
+from jobset_gate.podgroups.fit.constraints import NodeFacts
 
 
 class _NodeLoad:
+    """A node and the pods on it. One without `allocatable` counts pods only."""
+
     def __init__(self, node: FakeNode) -> None:
-        self.node = node
-        self.target = Target(name=node.name, labels=node.all_labels)
-        self._all = constraints.parse_amounts(node.room)
-        self._free = dict(self._all)
-        self.pods: dict[str, Placement] = {}
-
-    def add(self, uid: str, placement: Placement) -> None:
-        if uid not in self.pods:
-            self.pods[uid] = placement
-            self._account(placement, 1)
-
-    def remove(self, uid: str) -> bool:
-        placement = self.pods.pop(uid, None)
-        if placement is not None:
-            self._account(placement, -1)
-        return placement is not None
-
-    def lacking(self, amounts: Amounts) -> list[str]:
-        """The resources that are short; a node without `allocatable` counts pods only."""
-        limited = self.node.allocatable is not None
-        return [
-            name
-            for name, many in amounts.items()
-            if (limited or name == constraints.PODS) and many > self._free.get(name, 0)
-        ]
+        self.name = node.name
+        self._facts = NodeFacts(name=node.name, labels=node.all_labels)
+        self._free = constraints.parse_amounts(node.room if node.allocatable else {constraints.PODS: str(node.pods)})
+        self._unknown = 0 if node.allocatable else math.inf
+        self._pods: dict[str, Placement] = {}
 
     @property
-    def crowd(self) -> float:
-        """The lower, the better."""
-        return 1 - self._free[constraints.PODS] / max(1, self._all[constraints.PODS])
+    def room(self) -> int:
+        """For so many more pods."""
+        return self._free[constraints.PODS]
 
-    def reasons(self, placement: Placement) -> Iterator[str]:
+    def add(self, uid: str, placement: Placement) -> None:
+        self._pods[uid] = placement
+        self._account(placement, 1)
+
+    def remove(self, uid: str) -> None:
+        self._account(self._pods.pop(uid), -1)
+
+    def rejections(self, placement: Placement) -> Iterator[str]:
         """The first filter that rejects; of resources every one that is short."""
-        if not placement.selection.matches(self.target):
+        if not placement.selection.matches(self._facts):
             yield "node(s) didn't match Pod's node affinity/selector"
-        else:
-            for name in self.lacking(placement.requests):
+            return
+        for name, many in placement.requests.items():
+            if many > self._free.get(name, self._unknown):
                 yield "Too many pods" if name == constraints.PODS else f"Insufficient {name}"
 
     def _account(self, placement: Placement, sign: int) -> None:
         for name, many in placement.requests.items():
-            self._free[name] = self._free.get(name, 0) - sign * many
-
-
-class NodeUsage:
-    """All nodes, and which pod is on which."""
-
-    def __init__(self) -> None:
-        self._nodes: dict[str, _NodeLoad] = {}
-        self._node_of: dict[str, _NodeLoad] = {}
-        self._selected: dict[NodeSelection, list[_NodeLoad]] = {}
-
-    def join(self, node: FakeNode) -> None:
-        """A new node, or a changed one, which keeps its pods."""
-        load, before = _NodeLoad(node), self._nodes.get(node.name)
-        for uid, placement in before.pods.items() if before else ():
-            load.add(uid, placement)
-            self._node_of[uid] = load
-        self._nodes[node.name] = load
-        self._selected.clear()
-
-    def has_pod(self, uid: str) -> bool:
-        return uid in self._node_of
-
-    def place(self, uid: str, name: str, placement: Placement) -> None:
-        """The pod is bound to that node, or about to be."""
-        load = self._nodes.get(name)
-        if load is None or self._node_of.get(uid) is load:
-            return
-        self.release(uid)
-        load.add(uid, placement)
-        self._node_of[uid] = load
-
-    def release(self, uid: str) -> bool:
-        """Whether the pod was on a node."""
-        load = self._node_of.pop(uid, None)
-        return load is not None and load.remove(uid)
-
-    def best(self, placement: Placement) -> str | None:
-        """The least crowded node of those that fit."""
-        loads = self._selected.get(placement.selection)
-        if loads is None:
-            loads = [load for load in self._nodes.values() if placement.selection.admits(load.target)]
-            self._selected[placement.selection] = loads
-        fitting = (load for load in loads if not load.lacking(placement.requests))
-        found = min(fitting, key=lambda load: load.crowd, default=None)
-        return None if found is None else found.node.name
-
-    def why_none(self, placement: Placement) -> str:
-        """In kube-scheduler's words."""
-        if not self._nodes:
-            return "no nodes available to schedule pods"
-        counted = Counter(reason for load in self._nodes.values() for reason in load.reasons(placement))
-        reasons = sorted(f"{count} {reason}" for reason, count in counted.items())
-        return f"0/{len(self._nodes)} nodes are available: {', '.join(reasons)}."
+            if name in self._free:
+                self._free[name] -= sign * many
 
 
 class Scheduler:
-    """Pod by pod: the highest priority first, then the oldest, each on the best node that fits. No preemption.
+    """Pod by pod, the oldest first, each on the node with the most room of those that fit. No preemption.
 
     Not `active` on a control plane that has a scheduler of its own.
     """
@@ -130,15 +68,15 @@ class Scheduler:
         self._clock = clock
         self._script = script
         self._writes = writes
-        self._usage = NodeUsage()
+        self._nodes: list[_NodeLoad] = []
+        self._node_of: dict[str, _NodeLoad] = {}
         self._pending: dict[Key, KubeletPod] = {}
-        self._new: dict[Key, None] = {}
-        self._reported: dict[str, tuple[str, str]] = {}
-        self._all = False
+        self._reported: dict[str, str] = {}
         self._pass: asyncio.Handle | None = None
 
     def join(self, node: FakeNode) -> None:
-        self._usage.join(node)
+        """A new node."""
+        self._nodes.append(_NodeLoad(node))
         self.rescan()
 
     def on_change(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
@@ -146,62 +84,54 @@ class Scheduler:
         pod = new or old
         if pod is None or not self._active:
             return
-        if new is not None and not new.node and not new.deleting and not new.ended:
-            self._on_pending(old, new)
+        if new is not None and not (new.node or new.deleting or new.ended):
+            if new.key not in self._pending or (old is not None and old.gated != new.gated):
+                self.rescan()
+            self._pending[new.key] = new
             return
         self._pending.pop(pod.key, None)
-        self._new.pop(pod.key, None)
         if new is None or new.ended or not new.node:
             self._reported.pop(pod.uid, None)
-            if self._usage.release(pod.uid) and self._pending:
-                self.rescan()
-        else:
-            self._usage.place(new.uid, new.node, new.placement)
+            self._release(pod.uid)
 
     def rescan(self) -> None:
-        """Try all pending pods again, soon."""
-        self._all = True
-        self._schedule_pass()
-
-    def _on_pending(self, old: KubeletPod | None, new: KubeletPod) -> None:
-        if not new.ours:
-            return
-        changed = old is not None and (old.gated != new.gated or old.placement is not new.placement)
-        if new.key not in self._pending or changed:
-            self._new[new.key] = None
-            self._schedule_pass()
-        self._pending[new.key] = new
-
-    def _schedule_pass(self) -> None:
+        """Try all pending pods, soon."""
         if self._pass is None:
             self._pass = asyncio.get_running_loop().call_soon(self._run_pass)
 
+    def _release(self, uid: str) -> None:
+        if load := self._node_of.pop(uid, None):
+            load.remove(uid)
+            self.rescan()
+
     def _run_pass(self) -> None:
-        """New pods, or all; a placement that fits nowhere is tried once."""
+        """A placement that fits nowhere is tried once."""
         self._pass = None
-        keys = self._pending if self._all else self._new
-        pods = sorted((self._pending[key] for key in keys), key=lambda pod: -pod.priority)
-        self._all = False
-        self._new.clear()
         unschedulable: dict[int, str] = {}
-        for pod in pods:
-            self._try(pod, unschedulable)
+        for pod in self._pending.values():
+            if not pod.gated and pod.uid not in self._node_of:  # else its binding is in flight
+                self._try(pod, unschedulable)
 
     def _try(self, pod: KubeletPod, unschedulable: dict[int, str]) -> None:
-        if self._usage.has_pod(pod.uid):
-            return  # the binding is in flight
-        if pod.gated:
-            self._report(pod, "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
-            return
-        why = self._script.unschedulable(pod) or unschedulable.get(id(pod.placement), "")
-        node = None if why else self._usage.best(pod.placement)
-        if node is None:
+        placement = pod.placement
+        why = self._script.unschedulable(pod) or unschedulable.get(id(placement), "")
+        fitting = () if why else (load for load in self._nodes if not any(load.rejections(placement)))
+        load = max(fitting, key=lambda load: load.room, default=None)
+        if load is None:
             if not why:
-                why = unschedulable[id(pod.placement)] = self._usage.why_none(pod.placement)
-            self._report(pod, "Unschedulable", why)
+                why = unschedulable[id(placement)] = self._why_none(placement)
+            self._report(pod, why)
             return
-        self._usage.place(pod.uid, node, pod.placement)
-        self._writes.put(f"bind {pod.uid}", lambda: self._bind(pod, node))
+        self._node_of[pod.uid] = load
+        load.add(pod.uid, placement)
+        self._writes.put(f"bind {pod.uid}", lambda: self._bind(pod, load.name))
+
+    def _why_none(self, placement: Placement) -> str:
+        if not self._nodes:
+            return "no nodes available to schedule pods"
+        counted = Counter(reason for load in self._nodes for reason in load.rejections(placement))
+        reasons = sorted(f"{count} {reason}" for reason, count in counted.items())
+        return f"0/{len(self._nodes)} nodes are available: {', '.join(reasons)}."
 
     async def _bind(self, pod: KubeletPod, node: str) -> None:
         body = {
@@ -213,20 +143,19 @@ class Scheduler:
         try:
             await self._client.post(PODS.path(pod.key[0], pod.key[1], "binding"), body)
         except KubeError:
-            self._usage.release(pod.uid)
-            self.rescan()
+            self._release(pod.uid)
             raise
 
-    def _report(self, pod: KubeletPod, reason: str, message: str) -> None:
-        if self._reported.get(pod.uid) != (reason, message):
-            self._reported[pod.uid] = (reason, message)
-            self._writes.put(f"bind {pod.uid}", lambda: self._write_condition(pod, reason, message))
+    def _report(self, pod: KubeletPod, message: str) -> None:
+        if self._reported.get(pod.uid) != message:
+            self._reported[pod.uid] = message
+            self._writes.put(f"bind {pod.uid}", lambda: self._write_condition(pod, message))
 
-    async def _write_condition(self, pod: KubeletPod, reason: str, message: str) -> None:
+    async def _write_condition(self, pod: KubeletPod, message: str) -> None:
         condition = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": reason,
+            "reason": "Unschedulable",
             "message": message,
             "lastTransitionTime": stamp(self._clock()),
         }

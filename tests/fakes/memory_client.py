@@ -13,7 +13,8 @@ from typing import Any, cast
 
 import msgspec
 
-from jobset_gate.fake.apiserver import patches, selectors
+from jobset_gate.fake.apiserver.patches import patched
+from jobset_gate.fake.apiserver.store import label_tests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, Resource
@@ -150,7 +151,6 @@ class MemoryClient:
         force: bool = False,
         type: Any = dict,
     ) -> Any:
-        merge = patches.merged if patch is PatchType.MERGE else patches.strategic_merged
         meta = body.get("metadata") or {}
         # A write of a custom resource's status takes nothing of metadata but the resourceVersion.
         uid = None if subresource == "status" and resource == JOBSETS else meta.get("uid")
@@ -159,7 +159,9 @@ class MemoryClient:
 
         def work() -> Any:
             version = meta.get("resourceVersion")
-            changed = self.api.change(resource, name, lambda it: merge(it, change), uid, version, namespace=namespace)
+            changed = self.api.change(
+                resource, name, lambda it: patched(patch, change, it), uid, version, namespace=namespace
+            )
             return decoded_as(changed, type)
 
         return await self._do(Call("patch", resource, name, body, subresource or ""), work)
@@ -215,4 +217,4 @@ def _fits(stored: Json, fields: Mapping[str, str]) -> bool:
 
 def matches_labels(stored: Json, selector: str) -> bool:
     labels = labels_of(stored)
-    return all(test(labels) for test in selectors.label_tests(selector))
+    return all(test(labels) for test in label_tests(selector))

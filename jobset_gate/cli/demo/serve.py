@@ -20,7 +20,7 @@ from jobset_gate.cli.logs import configure
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.cli.serve import process
 from jobset_gate.fake import manifests
-from jobset_gate.fake.apiserver.reviews import TOKEN
+from jobset_gate.fake.apiserver.writes import TOKEN
 from jobset_gate.fake.cluster import embedded_cluster
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.kube.resources import JOBSETS

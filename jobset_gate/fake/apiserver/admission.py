@@ -1,6 +1,6 @@
 """Admission webhooks: the registered webhooks that a request matches, their reviews over HTTPS, and their patches.
 
-Left out: match conditions, reinvocation, webhooks behind Services, and reviews of DELETE.
+Left out: match conditions, failurePolicy Ignore, reinvocation, webhooks behind Services, and reviews of DELETE.
 """
 
 from __future__ import annotations
@@ -23,10 +23,6 @@ from jobset_gate.objects.unstructured import selector_matches
 _DEFAULT_TIMEOUT = 10
 
 
-class WebhookCallFailed(Exception):
-    """No usable answer, which a failurePolicy of Ignore permits; the text says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
     """One request as the webhooks see it. operation: CREATE or UPDATE."""
@@ -42,13 +38,9 @@ class AdmissionRequest:
         gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
         gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
         body: Obj = {"uid": uid, "kind": gvk, "resource": gvr, "requestKind": gvk, "requestResource": gvr}
-        if target.subresource:
-            body |= {"subResource": target.subresource, "requestSubResource": target.subresource}
-        if name := target.name or self.new["metadata"].get("name"):
-            body["name"] = name
-        if target.namespace:
-            body["namespace"] = target.namespace
         return body | {
+            "name": target.name or self.new["metadata"].get("name", ""),
+            "namespace": target.namespace or "",
             "operation": self.operation,
             "userInfo": {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]},
             "object": self.new,
@@ -102,40 +94,28 @@ class WebhookAdmission:
         return row is None or selector_matches(hook.get("namespaceSelector"), row.labels)
 
     async def _review(self, hook: Obj, admission: AdmissionRequest) -> Obj:
-        """The response of an allowed request, an empty one where a failing webhook is ignored."""
+        """The response of an allowed request. Whatever the failurePolicy, a webhook that fails refuses it."""
         body = admission.body(self._state.new_uid())
-        review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body}
+        review = encode({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body})
+        url, seconds = hook["clientConfig"]["url"], hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT
+        failed = f'Internal error occurred: failed calling webhook "{hook["name"]}": failed to call webhook:'
         try:
-            response = await self._call(hook, review)
-        except WebhookCallFailed as error:
-            if hook.get("failurePolicy", "Fail") == "Ignore":
-                return {}
-            message = f'Internal error occurred: failed calling webhook "{hook["name"]}": {error}'
-            raise StatusError(500, message) from error
+            async with asyncio.timeout(seconds):
+                answer = await self._post(url, self._context(hook["clientConfig"].get("caBundle", "")), review)
+        except (aiohttp.ClientError, OSError) as error:
+            raise StatusError(500, f'{failed} Post "{url}?timeout={seconds}s": {error}') from error
+        response: Obj = decode(answer)["response"]
         for warning in response.get("warnings") or ():
             admission.request.warn(str(warning))
         if not response.get("allowed"):
-            raise _denied(hook, response.get("status") or {})
+            status = response.get("status") or {}
+            message = f'admission webhook "{hook["name"]}" denied the request: {status.get("message", "")}'
+            raise StatusError(
+                status.get("code") or 400, message, reason=status.get("reason") or "", details=status.get("details")
+            )
         return response
 
-    async def _call(self, hook: Obj, review: Obj) -> Obj:
-        """The `response` of an AdmissionReview. Errors: WebhookCallFailed."""
-        url = hook["clientConfig"]["url"]
-        timeout = hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT
-        failed = f'failed to call webhook: Post "{url}?timeout={timeout}s":'
-        try:
-            async with asyncio.timeout(timeout):
-                context = self._context(hook["clientConfig"].get("caBundle", ""))
-                status, body = await self._post(url, context, encode(review))
-        except TimeoutError as error:
-            raise WebhookCallFailed(f"{failed} context deadline exceeded") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise WebhookCallFailed(f"{failed} {error}") from error
-        if status != 200:
-            raise WebhookCallFailed(f"failed to call webhook: the server responded with the status code {status}")
-        return decode(body)["response"]  # type: ignore[no-any-return]
-
-    async def _post(self, url: str, context: ssl.SSLContext, body: bytes) -> tuple[int, bytes]:
+    async def _post(self, url: str, context: ssl.SSLContext, body: bytes) -> bytes:
         if self._session is None:
             # In virtual time a webhook's idle connections end at once.
             connector = aiohttp.TCPConnector(force_close=True)
@@ -143,8 +123,8 @@ class WebhookAdmission:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         # aiohttp warns of a megabyte of bare bytes, since it copies every piece.
         data = io.BytesIO(body)
-        async with self._session.post(url, data=data, headers=headers, ssl=context, allow_redirects=False) as got:
-            return got.status, await got.read()
+        async with self._session.post(url, data=data, headers=headers, ssl=context, raise_for_status=True) as got:
+            return await got.read()
 
     def _context(self, bundle: str) -> ssl.SSLContext:
         if bundle not in self._contexts:
@@ -163,9 +143,3 @@ def _rule_matches(rule: Obj, admission: AdmissionRequest) -> bool:
         and not {kind.version, "*"}.isdisjoint(rule["apiVersions"])
         and not wanted.isdisjoint(rule["resources"])
     )
-
-
-def _denied(hook: Obj, status: Obj) -> StatusError:
-    message = f'admission webhook "{hook["name"]}" denied the request: {status.get("message", "")}'
-    code = max(int(status.get("code") or 0), 400)
-    return StatusError(code, message, reason=status.get("reason") or "", details=status.get("details"))

@@ -11,7 +11,7 @@ from jobset_gate.fake.apiserver.responses import Obj, copy
 _IDENTITY = ("apiVersion", "kind", "metadata")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ServedKind:
     """A resource with what the server must know to keep it.
 
@@ -81,7 +81,7 @@ VALIDATING = _BY_KEY["admissionregistration.k8s.io", "validatingwebhookconfigura
 
 
 class ServedKinds:
-    """The kinds that exist now. Custom ones come and go with their CRDs."""
+    """The kinds that exist now. Custom ones come with their CRDs, and stay."""
 
     def __init__(self) -> None:
         self._by_path = {(kind.group, kind.version, kind.plural): kind for kind in BUILTIN}
@@ -91,10 +91,6 @@ class ServedKinds:
 
     def put(self, kind: ServedKind) -> None:
         self._by_path[kind.group, kind.version, kind.plural] = kind
-
-    def drop(self, group: str, plural: str) -> None:
-        """Stop serving all versions of a custom kind."""
-        self._by_path = {path: kind for path, kind in self._by_path.items() if kind.key != (group, plural)}
 
     def __iter__(self) -> Iterator[ServedKind]:
         return iter(self._by_path.values())

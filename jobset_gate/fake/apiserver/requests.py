@@ -6,19 +6,11 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-import msgspec
-
 from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
-from jobset_gate.fake.apiserver.responses import (
-    Obj,
-    bad_request,
-    decode,
-    no_such_path,
-    not_found,
-)
+from jobset_gate.fake.apiserver.responses import Obj, decode, no_such_path, not_found
 from jobset_gate.fake.apiserver.store import ObjectStore, StoredObject
 from jobset_gate.fake.objects import stamp
 
@@ -40,13 +32,13 @@ class RequestTarget:
 
 @dataclass(slots=True)
 class ApiRequest:
-    """verb: get, list, watch, create, update, patch, delete or deletecollection."""
+    """verb: get, list, watch, create, update, patch or delete."""
 
     verb: str
     target: RequestTarget
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    content_type: str = "application/json"
+    media_type: str = "application/json"
     agent: str = "unknown"
     warnings: list[str] = field(default_factory=list)
 
@@ -55,16 +47,12 @@ class ApiRequest:
         return self.target.kind
 
     @property
-    def dry_run(self) -> bool:
-        return bool(self.query.get("dryRun"))
+    def name(self) -> str:
+        return self.target.name or ""
 
     @property
-    def media_type(self) -> str:
-        return self.content_type.partition(";")[0].strip()
-
-    def flag(self, name: str) -> bool:
-        """A boolean of the query, as Go reads it."""
-        return self.query.get(name, "").lower() in ("1", "t", "true")
+    def dry_run(self) -> bool:
+        return bool(self.query.get("dryRun"))
 
     def warn(self, text: str) -> None:
         if text not in self.warnings:
@@ -111,50 +99,22 @@ def with_identity(kind: ServedKind, obj: Obj) -> Obj:
 def parse_target(kinds: ServedKinds, path: str) -> RequestTarget:
     """Errors: StatusError 404 for a path that leads nowhere."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
-    match parts:
-        case ["api", version, *rest]:
-            group = ""
-        case ["apis", group, version, *rest]:
-            pass
-        case _:
-            raise no_such_path()
+    group, version, *rest = ("", *parts[1:]) if parts[0] == "api" else parts[1:]
     namespace = None
     if rest[:1] == ["namespaces"] and len(rest) >= 3 and kinds.at(group, version, rest[2]):
         namespace, rest = rest[1], rest[2:]
-    if not rest or len(rest) > 3:
+    kind = kinds.at(group, version, rest[0]) if rest else None
+    if kind is None:
         raise no_such_path()
-    kind = kinds.at(group, version, rest[0])
     name = rest[1] if len(rest) > 1 else None
-    if kind is None or (namespace is not None and not kind.namespaced):
-        raise no_such_path()
-    if kind.namespaced and name is not None and namespace is None:
-        raise no_such_path()
     return RequestTarget(kind, namespace, name, rest[2] if len(rest) > 2 else "")
 
 
-def parse_body(request: ApiRequest) -> Any:
-    """Errors: StatusError 400 for what is no JSON."""
-    try:
-        return decode(request.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-
-
-def whole_object(request: ApiRequest, obj: Any) -> Obj:
-    """`obj` if it is of the target's kind, with the namespace of the path. Errors: StatusError 400."""
-    kind = request.kind
-    if not isinstance(obj, dict):
-        raise bad_request(f"the body must be an object, not {type(obj).__name__}")
-    for field_name, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        if (given := obj.get(field_name)) not in (None, "", wanted):
-            raise bad_request(f"the {field_name} in the data ({given}) does not match the expected one ({wanted})")
+def body_object(request: ApiRequest) -> Obj:
+    """The object in the body, with the namespace of the path."""
+    obj: Obj = decode(request.body)
     meta = obj.setdefault("metadata", {})
-    if not isinstance(meta, dict):
-        raise bad_request("metadata must be an object")
-    if not kind.namespaced:
-        meta.pop("namespace", None)
-    elif meta.get("namespace") not in (None, "", request.target.namespace):
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    else:
+    meta.pop("namespace", None)
+    if request.kind.namespaced:
         meta["namespace"] = request.target.namespace
     return obj

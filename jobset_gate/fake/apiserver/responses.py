@@ -1,8 +1,7 @@
-"""JSON encoding and times of the API, and every answer other than success as a Status body."""
+"""JSON encoding, and every answer other than success as a Status body."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,19 +20,15 @@ _REASONS = {
     401: "Unauthorized",
     403: "Forbidden",
     404: "NotFound",
-    405: "MethodNotAllowed",
     409: "Conflict",
     410: "Expired",
     413: "RequestEntityTooLarge",
-    415: "UnsupportedMediaType",
     422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
     503: "ServiceUnavailable",
     504: "Timeout",
 }
-_EMPTY_DETAILS = (405, 415, 422)
-"""Codes whose Status has details even when they are empty."""
 
 
 def copy(value: Any) -> Any:
@@ -63,74 +58,36 @@ class StatusError(Exception):
         code: int,
         message: str,
         *,
-        reason: str | None = None,
+        reason: str = "",
         details: Obj | None = None,
         retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.code = code
-        self.message = message
-        self.reason = _REASONS.get(code, "") if reason is None else reason
-        self.details = dict(details or {})
-        self.retry_after = retry_after
-        if retry_after is not None:
-            self.details.setdefault("retryAfterSeconds", retry_after)
+        self.code, self.message, self.retry_after = code, message, retry_after
+        self._reason, self._details = reason or _REASONS.get(code, ""), details or {}
 
     def status(self) -> Obj:
-        body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
-        if self.reason:
-            body["reason"] = self.reason
-        if self.details or self.code in _EMPTY_DETAILS:
-            body["details"] = self.details
-        body["code"] = self.code
-        return body
-
-
-def _about(kind: ServedKind, name: str) -> Obj:
-    details: Obj = {"name": name, "kind": kind.plural}
-    if kind.group:
-        details["group"] = kind.group
-    return details
+        about: Obj = {"message": self.message, "reason": self._reason, "details": self._details, "code": self.code}
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", **about}
 
 
 def not_found(kind: ServedKind, name: str) -> StatusError:
-    return StatusError(404, f'{kind.qualified} "{name}" not found', details=_about(kind, name))
+    return StatusError(404, f'{kind.qualified} "{name}" not found')
 
 
 def already_exists(kind: ServedKind, name: str) -> StatusError:
-    message = f'{kind.qualified} "{name}" already exists'
-    return StatusError(409, message, reason="AlreadyExists", details=_about(kind, name))
+    return StatusError(409, f'{kind.qualified} "{name}" already exists', reason="AlreadyExists")
 
 
 def conflict(kind: ServedKind, name: str, why: str = "") -> StatusError:
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
-    message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
-    return StatusError(409, message, details=_about(kind, name))
+    return StatusError(409, f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}')
 
 
-def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
-    """One wrong field, for `invalid`. The message starts with its sort: "Invalid value: ...", "Required value"."""
-    return {"reason": reason, "message": message, "field": field}
-
-
-def invalid(kind: ServedKind, name: str, causes: Iterable[Obj]) -> StatusError:
-    """422 with all causes in one answer."""
-    listed = list(causes)
-    texts = [f"{item['field']}: {item['message']}" for item in listed]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details = {**({"name": name} if name else {}), "kind": kind.kind, "causes": listed}
-    if kind.group:
-        details["group"] = kind.group
-    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    return StatusError(422, f'{qualified} "{name}" is invalid: {text}', details=details)
-
-
-def bad_request(message: str) -> StatusError:
-    return StatusError(400, message)
-
-
-def not_allowed() -> StatusError:
-    return StatusError(405, "the server does not allow this method on the requested resource")
+def invalid(kind: ServedKind, name: str, field: str, why: str) -> StatusError:
+    """422 for a wrong field."""
+    causes = [{"reason": "FieldValueInvalid", "message": why, "field": field}]
+    return StatusError(422, f'{kind.kind} "{name}" is invalid: {field}: {why}', details={"causes": causes})
 
 
 def no_such_path() -> StatusError:

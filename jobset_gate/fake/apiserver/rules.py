@@ -5,8 +5,7 @@ from __future__ import annotations
 from jobset_gate.fake.apiserver import kinds
 from jobset_gate.fake.apiserver.kinds import NAMESPACES, ServedKind
 from jobset_gate.fake.apiserver.requests import ServerState
-from jobset_gate.fake.apiserver.responses import Obj, cause, conflict, invalid
-from jobset_gate.objects.unstructured import nested
+from jobset_gate.fake.apiserver.responses import Obj, conflict
 
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _NEVER_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers")
@@ -22,12 +21,11 @@ _PODS, _JOBS, _CONFIG_MAPS = ("", "pods"), ("batch", "jobs"), ("", "configmaps")
 
 
 def fill_metadata(state: ServerState, kind: ServedKind, obj: Obj) -> None:
-    """System fields of a new object. Errors: StatusError 422 without a name."""
+    """Name and system fields of a new object."""
     meta = obj["metadata"]
     if not meta.get("name"):
-        why = "Required value: name or generateName is required"
-        raise invalid(kind, "", [cause("metadata.name", why, "FieldValueRequired")])
-    for name in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+        meta["name"] = state.new_name(meta["generateName"])
+    for name in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         meta.pop(name, None)
     meta["uid"] = state.new_uid()
     meta["creationTimestamp"] = state.now()
@@ -47,8 +45,7 @@ def keep_system_metadata(kind: ServedKind, new: Obj, live: Obj, name: str) -> No
     """Carry system fields over from the live object. Errors: StatusError 409 for another uid or version."""
     meta, was = new["metadata"], live["metadata"]
     if meta.get("uid") not in (None, "", was["uid"]):
-        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {was['uid']}"
-        raise conflict(kind, name, why)
+        raise conflict(kind, name, f"the UID is {was['uid']}")
     if meta.get("resourceVersion") not in (None, "", "0", was["resourceVersion"]):
         raise conflict(kind, name)
     for field in _SYSTEM:
@@ -114,34 +111,18 @@ def _prepare_namespace(namespace: Obj) -> None:
 
 
 def default_pod(pod: Obj) -> None:
-    spec = pod["spec"]
-    _default_pod_spec(spec)
-    spec.setdefault("enableServiceLinks", True)
-    if spec.get("schedulingGates") == []:
-        del spec["schedulingGates"]
+    _default_pod_spec(pod["spec"])
+    if pod["spec"].get("schedulingGates") == []:
+        del pod["spec"]["schedulingGates"]
 
 
 def _default_pod_spec(spec: Obj) -> None:
-    """The defaults of a pod's or pod template's spec."""
+    """The defaults of a pod's or pod template's spec that someone here reads."""
     spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("schedulerName", "default-scheduler")
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("securityContext", {})
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
-        container.setdefault("terminationMessagePath", "/dev/termination-log")
-        container.setdefault("terminationMessagePolicy", "File")
         container.setdefault("resources", {})
-        image = str(container.get("image", ""))
-        latest = "@" not in image and image.rpartition("/")[2].partition(":")[2] in ("", "latest")
-        container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
-        for env in container.get("env") or ():
-            if ref := nested(env, "valueFrom", "fieldRef"):
-                ref.setdefault("apiVersion", "v1")
-    for volume in spec.get("volumes") or ():
-        for sort in ("configMap", "secret", "downwardAPI", "projected"):
-            if isinstance(volume.get(sort), dict):
-                volume[sort].setdefault("defaultMode", 420)
 
 
 def prepare_pod(pod: Obj, now: str) -> None:
@@ -151,10 +132,6 @@ def prepare_pod(pod: Obj, now: str) -> None:
         text = "Scheduling is blocked due to non-empty scheduling gates"
         gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": text}
         pod["status"]["conditions"] = [{**gated, "lastProbeTime": None, "lastTransitionTime": now}]
-    spec.setdefault("serviceAccountName", "default")
-    spec["serviceAccount"] = spec["serviceAccountName"]
-    spec.setdefault("priority", 0)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def default_job(job: Obj) -> None:
@@ -162,8 +139,7 @@ def default_job(job: Obj) -> None:
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     defaults = {"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False}
-    policy = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
-    for name, value in {**defaults, "manualSelector": False, "podReplacementPolicy": policy}.items():
+    for name, value in defaults.items():
         if spec.get(name) is None:
             spec[name] = value
     _default_pod_spec(spec["template"]["spec"])

@@ -17,7 +17,7 @@ from jobset_gate.fake.apiserver.deletes import GarbageCollector
 from jobset_gate.fake.apiserver.kinds import CRD_KIND, ServedKind, ServedKinds, kinds_of_crd
 from jobset_gate.fake.apiserver.reads import Watch
 from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState, parse_target
-from jobset_gate.fake.apiserver.responses import ApiResponse, Obj, StatusError, encode, not_allowed
+from jobset_gate.fake.apiserver.responses import ApiResponse, Obj, StatusError, encode
 from jobset_gate.fake.apiserver.store import ObjectStore, StoreEvent
 
 _NEVER = 1e9
@@ -60,24 +60,19 @@ class ApiServer:
         self.store = ObjectStore()
         self._state = ServerState(self.store, clock, random.Random())
         self._state.admission = self._admission = WebhookAdmission(self._state)
-        self._garbage = GarbageCollector(self._state) if garbage_collection else None
+        if garbage_collection:
+            GarbageCollector(self._state)
         self._runner: web.ServerRunner | None = None
-        self._collector: asyncio.Task[None] | None = None
         self._port = 0
         self.store.listeners.append(self._serve_crds)
         rules.create_initial_namespaces(self._state)
 
     @property
     def url(self) -> str:
-        """Errors: RuntimeError before start()."""
-        if not self._port:
-            raise RuntimeError("the API server has not been started")
         return f"http://127.0.0.1:{self._port}"
 
     async def start(self, port: int = 0) -> None:
         """Listen; with a port given, on that one (to restart at the same address)."""
-        if self._garbage is not None:
-            self._collector = asyncio.create_task(self._garbage.run(), name="garbage-collector")
         server = web.Server(
             HttpHandler(self._state, self._hooks).handle,
             handler_cancellation=True,
@@ -94,12 +89,6 @@ class ApiServer:
 
     async def stop(self) -> None:
         """Close everything; the objects stay, so that start() continues with them."""
-        if self._collector is not None:
-            self._collector.cancel()
-            await asyncio.wait([self._collector])
-            if not self._collector.cancelled():
-                self._collector.result()
-            self._collector = None
         for watch in tuple(self._hooks.watches):
             watch.close()
         if self._runner is not None:
@@ -108,11 +97,7 @@ class ApiServer:
         await self._admission.close()
 
     async def __aenter__(self) -> Self:
-        try:
-            await self.start()
-        except BaseException:
-            await self.stop()
-            raise
+        await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -121,19 +106,13 @@ class ApiServer:
     # --- CRDs ---------------------------------------------------------------------------------------------------------
 
     def _serve_crds(self, kind: ServedKind, change: StoreEvent) -> None:
-        """Keep the served kinds equal to the stored CRDs."""
-        if kind.key != CRD_KIND.key:
+        """Keep the served kinds those of the stored CRDs."""
+        if kind.key != CRD_KIND.key or change.deleted:
             return
         crd = change.now.fresh()
         for served in kinds_of_crd(crd):
-            if change.deleted:
-                for row in list(self.store.table(served).rows.values()):
-                    self.store.remove(served, row.fresh())
-            else:
-                self._state.kinds.put(served)
-        if change.deleted:
-            self._state.kinds.drop(crd["spec"]["group"], crd["spec"]["names"]["plural"])
-        elif change.old is None:
+            self._state.kinds.put(served)
+        if change.old is None:
             self._establish(crd)
 
     def _establish(self, crd: Obj) -> None:
@@ -180,18 +159,14 @@ class HttpHandler:
             self._hooks.after(request)
         except StatusError as error:
             response = ApiResponse(error.code, encode(error.status()), error.retry_after)
-        except Exception:  # noqa: BLE001 - the client gets an answer to any bug of the server
-            _log.exception("%s %s", http.method, http.path)
-            broken = StatusError(500, "Internal error occurred: see the log of the embedded API server")
-            response = ApiResponse(500, encode(broken.status()))
         return _response(response, warnings)
 
     async def _read(self, http: web.BaseRequest) -> ApiRequest:
         target = parse_target(self._state.kinds, http.path)
         query, headers = dict(http.query), http.headers
-        content_type, agent = headers.get("Content-Type", _JSON), headers.get("User-Agent", "unknown")
+        media_type, agent = headers.get("Content-Type", _JSON), headers.get("User-Agent", "unknown")
         verb = _verb(http.method, target, query)
-        return ApiRequest(verb, target, query, await _body(http), content_type, agent)
+        return ApiRequest(verb, target, query, await http.content.read(), media_type.partition(";")[0], agent)
 
     async def _watch(self, http: web.BaseRequest, request: ApiRequest) -> web.StreamResponse:
         watch = Watch(self._state, request)
@@ -228,17 +203,10 @@ def _discovery(kinds: ServedKinds, path: str) -> bytes | None:
 
 def _verb(method: str, target: RequestTarget, query: dict[str, str]) -> str:
     if method == "GET":
-        if query.get("watch", "").lower() in ("1", "true", "t"):
+        if query.get("watch") in ("1", "true"):
             return "watch"
         return "get" if target.name else "list"
-    verb = _VERBS.get(method)
-    if verb is None:
-        raise not_allowed()
-    return verb
-
-
-async def _body(http: web.BaseRequest) -> bytes:
-    return b"".join([chunk async for chunk in http.content.iter_any()]) if http.can_read_body else b""
+    return _VERBS[method]
 
 
 def _response(answer: ApiResponse, warnings: list[str]) -> web.Response:

@@ -1,4 +1,4 @@
-"""The objects, one growing version number over all of them, and the history that watches resume from.
+"""The objects, one growing version number over all of them, the history that watches resume from, and selectors.
 
 Everything is synchronous: a write is visible to every reader and watcher when `commit` returns. Stored objects never
 change in place; a writer decodes a copy.
@@ -6,16 +6,17 @@ change in place; a writer decodes a copy.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, insort
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
 from jobset_gate.fake.apiserver.responses import Obj, decode, encode
-from jobset_gate.fake.apiserver.selectors import selectable
+from jobset_gate.objects.unstructured import nested
 
-HISTORY = 20_000
+HISTORY = 2000
 """Changes of each kind over which a watch can be resumed."""
 Key = tuple[str, str]
 Listener = Callable[[ServedKind, "StoreEvent"], None]
@@ -27,7 +28,7 @@ class StoredObject:
     """One version of one object, kept as bytes: 10,000 pods as dicts would cost the garbage collector half a second.
 
     raw: its JSON, kind and apiVersion first; `head` bytes of it are those two. meta: its metadata without
-    managedFields, read-only. fields: the values of field selectors.
+    managedFields, read-only. fields: what field selectors compare, by path.
     """
 
     raw: bytes
@@ -51,32 +52,19 @@ class StoredObject:
         return b"{" + self.raw[self.head :]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class StoreEvent:
-    """One write. `old` is None for a creation; for a deletion `now` is the object's last state.
+    """One write. `old` is None for a creation; for a deletion `now` is the object's last state."""
 
-    lines: the watch lines by event type; selected: by selector. Both are caches.
-    """
-
-    rv: int
     old: StoredObject | None
     now: StoredObject
     deleted: bool = False
-    lines: dict[str, bytes] = field(default_factory=dict)
-    selected: dict[str, bytes | None] = field(default_factory=dict)
 
-    def line(self, type_: str) -> bytes:
-        """The watch line of this change, encoded once for all watchers."""
-        line = self.lines.get(type_)
-        if line is None:
-            line = self.lines[type_] = b'{"type":"%s","object":%s}\n' % (type_.encode(), self.now.raw)
-        return line
-
-    @property
-    def type(self) -> str:
-        if self.deleted:
-            return "DELETED"
-        return "MODIFIED" if self.old else "ADDED"
+    def left(self) -> bytes:
+        """The state before, with the version at which it was left, for those whom the object concerns no longer."""
+        last = self.old.fresh() if self.old is not None else {"metadata": {}}
+        last["metadata"]["resourceVersion"] = str(self.now.rv)
+        return encode(last)
 
 
 class KindTable:
@@ -85,10 +73,13 @@ class KindTable:
     def __init__(self) -> None:
         self.rows: dict[Key, StoredObject] = {}
         self.keys: list[Key] = []
-        self.history: deque[StoreEvent] = deque()
-        self.floor = 0
-        """History up to this version is gone."""
+        self._history: deque[StoreEvent] = deque(maxlen=HISTORY)
         self.watchers: set[Callable[[StoreEvent], None]] = set()
+
+    @property
+    def floor(self) -> int:
+        """History up to this version is gone."""
+        return self._history[0].now.rv if len(self._history) == HISTORY else 0
 
     def span(self, namespace: str | None) -> list[Key]:
         """The keys of a namespace (None: of all), in order."""
@@ -106,26 +97,13 @@ class KindTable:
             if key not in self.rows:
                 insort(self.keys, key)
             self.rows[key] = change.now
-        self.history.append(change)
-        if len(self.history) > HISTORY:
-            self.floor = self.history.popleft().rv
+        self._history.append(change)
         for watcher in tuple(self.watchers):
             watcher(change)
 
-    def compact_history(self, rv: int) -> None:
-        """Drop the history up to `rv`."""
-        while self.history and self.history[0].rv <= rv:
-            self.history.popleft()
-        self.floor = max(self.floor, rv)
-
     def since(self, rv: int) -> Iterator[StoreEvent]:
         """The changes after `rv`, oldest first."""
-        newer = []
-        for change in reversed(self.history):
-            if change.rv <= rv:
-                break
-            newer.append(change)
-        return reversed(newer)
+        return (change for change in tuple(self._history) if change.now.rv > rv)
 
 
 class ObjectStore:
@@ -133,13 +111,10 @@ class ObjectStore:
         self.kinds = ServedKinds()
         self.revision = 1
         self.listeners: list[Listener] = []
-        self._tables: dict[tuple[str, str], KindTable] = {}
+        self._tables: defaultdict[tuple[str, str], KindTable] = defaultdict(KindTable)
 
     def table(self, kind: ServedKind) -> KindTable:
-        table = self._tables.get(kind.key)
-        if table is None:
-            table = self._tables[kind.key] = KindTable()
-        return table
+        return self._tables[kind.key]
 
     def row(self, kind: ServedKind, namespace: str, name: str) -> StoredObject | None:
         return self.table(kind).rows.get((namespace, name))
@@ -147,21 +122,18 @@ class ObjectStore:
     def commit(self, kind: ServedKind, obj: Obj) -> StoredObject:
         """Store a new version of an object; the caller no longer owns it."""
         now = self._stored(kind, obj)
-        table = self.table(kind)
-        self._write(kind, table, StoreEvent(now.rv, table.rows.get(now.key), now))
-        return now
+        return self._write(kind, StoreEvent(self.table(kind).rows.get(now.key), now))
 
     def remove(self, kind: ServedKind, last: Obj) -> StoredObject:
         """Delete an object with this last state; the caller no longer owns it."""
         now = self._stored(kind, last)
-        table = self.table(kind)
-        self._write(kind, table, StoreEvent(now.rv, table.rows[now.key], now, deleted=True))
-        return now
+        return self._write(kind, StoreEvent(self.table(kind).rows[now.key], now, deleted=True))
 
-    def _write(self, kind: ServedKind, table: KindTable, change: StoreEvent) -> None:
-        table.write(change)
+    def _write(self, kind: ServedKind, change: StoreEvent) -> StoredObject:
+        self.table(kind).write(change)
         for listener in self.listeners:
             listener(kind, change)
+        return change.now
 
     def _stored(self, kind: ServedKind, obj: Obj) -> StoredObject:
         self.revision += 1
@@ -174,4 +146,53 @@ class ObjectStore:
         whole.update(obj)
         key = meta.get("namespace", ""), meta["name"]
         kept = {name: value for name, value in meta.items() if name != "managedFields"}
-        return StoredObject(encode(whole), head, self.revision, key, kept, selectable(kind, whole))
+        fields = {path: str(value) for path in FIELDS if (value := nested(obj, *path.split(".")))}
+        return StoredObject(encode(whole), head, self.revision, key, kept, fields)
+
+
+# --- Label and field selectors ----------------------------------------------------------------------------------------
+
+FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "spec.nodeName",
+    "spec.schedulerName",
+    "status.phase",
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "reason",
+    "reportingComponent",
+    "type",
+)
+"""What objects can be selected by; an absent one counts as empty."""
+Test = Callable[[Mapping[str, str]], bool]
+_COMMA = re.compile(r",(?![^(]*\))")
+_IN = re.compile(r"(?P<key>\S+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)")
+_EQUAL = re.compile(r"(?P<key>[^=!<>\s]+)\s*(?P<op>==|=|!=)\s*(?P<value>\S*)")
+
+
+def label_tests(text: str) -> Iterable[Test]:
+    return [_label_test(part.strip()) for part in _COMMA.split(text) if part.strip()]
+
+
+def field_tests(text: str) -> Iterable[Test]:
+    return [_equality(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _label_test(part: str) -> Test:
+    if found := _IN.fullmatch(part):
+        values = frozenset(value.strip() for value in found["values"].split(","))
+        return lambda labels: (labels.get(found["key"]) in values) is (found["op"] == "in")
+    if "=" in part:
+        return _equality(part)
+    return lambda labels: (part.lstrip("! ") in labels) is not part.startswith("!")
+
+
+def _equality(part: str) -> Test:
+    found = _EQUAL.fullmatch(part)
+    if found is None:
+        raise ValueError(f"no selector: {part!r}")
+    key, value, equal = found["key"], found["value"], found["op"] != "!="
+    return lambda values: ((values.get(key) or "") == value) is equal

@@ -1,63 +1,51 @@
-"""CREATE, UPDATE and PATCH: from a request body to the store."""
+"""CREATE, UPDATE and PATCH: from a request body to the store; bindings of pods; reviews, which are answered only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from jobset_gate.fake.apiserver import deletes, patches, reviews, rules
-from jobset_gate.fake.apiserver.kinds import NAMESPACES, ServedKind, prune
-from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, parse_body, whole_object, with_identity
+from jobset_gate.fake.apiserver import patches, rules
+from jobset_gate.fake.apiserver.kinds import ServedKind, prune
+from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, body_object, with_identity
 from jobset_gate.fake.apiserver.responses import (
     ApiResponse,
     Obj,
-    StatusError,
     already_exists,
-    bad_request,
-    cause,
     conflict,
     copy,
+    decode,
     encode,
     invalid,
-    no_such_path,
-    not_allowed,
-    not_found,
 )
 from jobset_gate.fake.apiserver.store import StoredObject
+from jobset_gate.objects.unstructured import as_list, as_map, nested
 
-Build = Callable[[StoredObject], Obj]
-"""Makes the wanted object out of the live one."""
-_TRIES = 6
+TOKEN: Final = "demo"  # noqa: S105 - it protects nothing: the server asks nobody for a token
+USER: Final = "demo"
+"""Whose token that is; he may do everything."""
+
+_REVIEWS: Final = ("authentication.k8s.io", "authorization.k8s.io")
+_TRIES: Final = 6
 
 
 async def create(state: ServerState, request: ApiRequest) -> ApiResponse:
-    if request.target.subresource:
-        return await deletes.bind(state, request)
-    if request.target.name:
-        raise not_allowed()
-    if reviews.is_review(request.kind):
-        return reviews.review(request)
-    return await _create(state, request, whole_object(request, parse_body(request)))
+    if request.target.subresource == "binding":
+        return _bind(state, request)
+    obj = body_object(request)
+    return _review(request, obj) if request.kind.group in _REVIEWS else await _create(state, request, obj)
 
 
 async def _create(state: ServerState, request: ApiRequest, obj: Obj) -> ApiResponse:
     """Store a new object."""
-    kind, meta = request.kind, obj["metadata"]
-    if kind.namespaced:
-        if not meta.get("namespace"):
-            raise bad_request("namespace is required")
-        if state.store.row(NAMESPACES, "", meta["namespace"]) is None:
-            raise not_found(NAMESPACES, meta["namespace"])
-    if meta.get("resourceVersion"):
-        raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
+    kind = request.kind
     _normalize(request, obj)
     obj = await state.admission.mutate(request, "CREATE", obj, None)
     _normalize(request, obj)
-    meta = obj["metadata"]
-    if meta.get("generateName") and not meta.get("name"):
-        meta["name"] = state.new_name(meta["generateName"])
     rules.fill_metadata(state, kind, obj)
     rules.prepare(kind, obj, state.now())
     await state.admission.validate(request, "CREATE", obj, None)
+    meta = obj["metadata"]
     if state.store.row(kind, meta.get("namespace", ""), meta["name"]):
         raise already_exists(kind, meta["name"])
     if request.dry_run:
@@ -65,66 +53,70 @@ async def _create(state: ServerState, request: ApiRequest, obj: Obj) -> ApiRespo
     return ApiResponse(201, state.store.commit(kind, obj).raw)
 
 
+def _review(request: ApiRequest, body: Obj) -> ApiResponse:
+    """TokenReview and SubjectAccessReview: there is one token, and its user may do everything."""
+    spec, status = as_map(body.get("spec")), Obj()
+    if request.kind.plural != "tokenreviews":
+        status = {"allowed": spec.get("user") == USER}
+    elif spec.get("token") == TOKEN:
+        user = {"username": USER, "uid": USER, "groups": ["system:authenticated"]}
+        status = {"authenticated": True, "user": user}
+    return ApiResponse(201, encode(with_identity(request.kind, {**body, "status": status})))
+
+
+def _bind(state: ServerState, request: ApiRequest) -> ApiResponse:
+    """Set the node of a pod. Errors: StatusError 409 for a pod that is bound or gated."""
+    pod = state.existing(request.target).fresh()
+    spec = pod["spec"]
+    if spec.get("nodeName"):
+        why = f'pod {request.name} is already assigned to node "{spec["nodeName"]}"'
+        raise conflict(request.kind, request.name, why)
+    if spec.get("schedulingGates"):
+        raise conflict(request.kind, request.name, f"pod {request.name} has non-empty .spec.schedulingGates")
+    spec["nodeName"] = decode(request.body)["target"]["name"]
+    others = [item for item in as_list(nested(pod, "status", "conditions")) if item["type"] != "PodScheduled"]
+    bound = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": state.now()}
+    pod["status"]["conditions"] = [*others, bound]
+    return ApiResponse(201, state.store.commit(request.kind, pod).raw)
+
+
 async def update(state: ServerState, request: ApiRequest) -> ApiResponse:
-    _require_object(request)
-    kind, obj = request.kind, whole_object(request, parse_body(request))
-    if (kind.custom or kind.plural == "leases") and not obj["metadata"].get("resourceVersion"):
-        why = "Invalid value: 0: must be specified for an update"
-        raise invalid(kind, request.target.name or "", [cause("metadata.resourceVersion", why)])
+    obj = body_object(request)
     return await _change(state, request, lambda _: copy(obj))
 
 
 async def patch(state: ServerState, request: ApiRequest) -> ApiResponse:
-    target = request.target
-    _require_object(request)
-    body = patches.read_patch(request)
-    exists = state.store.row(request.kind, target.namespace or "", target.name or "") is not None
-    if request.media_type == patches.APPLY and not exists and not target.subresource:
-        body["metadata"]["name"] = target.name
+    target, sort = request.target, request.media_type
+    body = body_object(request) if sort == patches.APPLY else decode(request.body)
+    row = state.store.row(request.kind, target.namespace or "", request.name)
+    if sort == patches.APPLY and row is None and not target.subresource:
         return await _create(state, request, body)
-    return await _change(state, request, lambda live: patches.patched(request, body, live.fresh()))
+    return await _change(state, request, lambda live: _patched(request, body, live))
 
 
-def _require_object(request: ApiRequest) -> None:
-    """Errors: StatusError 405 without a name, 404 for a subresource that cannot be updated."""
-    if not request.target.name:
-        raise not_allowed()
-    name = request.target.subresource
-    if name and not (name == "status" and request.kind.status):
-        raise no_such_path()
-
-
-async def _change(state: ServerState, request: ApiRequest, build: Build) -> ApiResponse:
-    """Change an object; try again after a concurrent write unless the request names a version."""
-    name = request.target.name or ""
-    for _ in range(_TRIES):
-        live = state.existing(request.target)
-        wanted = build(live)
-        given = wanted["metadata"].get("name")
-        if given != name:
-            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-        if request.verb == "patch":
-            _require_same_uid(request, wanted, live)
-        response = await _commit(state, request, live, wanted)
-        if response is not None:
-            return response
-    raise conflict(request.kind, name)
-
-
-def _require_same_uid(request: ApiRequest, wanted: Obj, live: StoredObject) -> None:
+def _patched(request: ApiRequest, body: Obj, live: StoredObject) -> Obj:
     """A patch with another uid is invalid, where an update conflicts; the status of a custom kind ignores it."""
+    wanted: Obj = patches.patched(request.media_type, body, live.fresh())
     if request.kind.custom and request.target.subresource == "status":
         wanted["metadata"]["uid"] = live.meta["uid"]
-    uid = wanted["metadata"].get("uid")
-    if uid not in (None, live.meta["uid"]):
-        why = f'Invalid value: "{uid}": field is immutable'
-        raise invalid(request.kind, request.target.name or "", [cause("metadata.uid", why)])
+    if wanted["metadata"]["uid"] != live.meta["uid"]:
+        raise invalid(request.kind, request.name, "metadata.uid", "field is immutable")
+    return wanted
+
+
+async def _change(state: ServerState, request: ApiRequest, build: Callable[[StoredObject], Obj]) -> ApiResponse:
+    """Change an object; try again after a concurrent write unless the request names a version."""
+    for _ in range(_TRIES):
+        live = state.existing(request.target)
+        response = await _commit(state, request, live, build(live))
+        if response is not None:
+            return response
+    raise conflict(request.kind, request.name)
 
 
 async def _commit(state: ServerState, request: ApiRequest, live: StoredObject, new: Obj) -> ApiResponse | None:
     """None when the live object changed meanwhile."""
-    kind, target = request.kind, request.target
-    name = target.name or ""
+    kind, target, name = request.kind, request.target, request.name
     old, new = live.fresh(), with_identity(kind, new)
     rules.keep_system_metadata(kind, new, old, name)
     _normalize(request, new)

@@ -7,19 +7,25 @@ of ten or more digits as far as its own numbers go.
 from __future__ import annotations
 
 import asyncio
+import random
+import resource
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import aiohttp
+
 from jobset_gate import names
 from jobset_gate.barrier.verdict_codec import parse_epoch, parse_number
+from jobset_gate.fake.kubelet.pods import FaultScript
 from jobset_gate.fake.objects import FakeObject, Json, Key
+from jobset_gate.runtime.flowcontrol import Backoff
 from jobset_gate.runtime.store import ObjectChange
 
 if TYPE_CHECKING:
     from jobset_gate.fake.kubelet.pod_worker import PodWorker
-    from jobset_gate.fake.kubelet.streams import BarrierStream
 
 ROUNDING = 1.0  # seconds; the script counts whole ones and gives up after the limit, not before
 LONGEST_MESSAGE = 1024  # bytes
@@ -71,12 +77,11 @@ def read_verdict(own: BarrierIdentity, texts: Iterable[str]) -> BarrierExit | No
     return None
 
 
-def exit_at_limit(own: BarrierIdentity, waited: float) -> BarrierExit | None:
-    """The end at the barrier's own limit (A7, backstop), after `waited` seconds without a verdict."""
-    if own.limit is None or waited < own.limit + ROUNDING:
-        return None
-    message = f"timed out: no verdict from the jobset-gate controller within {own.limit:.0f}s"
-    return BarrierExit(names.EXIT_TIMED_OUT, message)
+def exit_at_limit(limit: float) -> BarrierExit:
+    """The end at the barrier's own limit (A7, backstop)."""
+    return BarrierExit(
+        names.EXIT_TIMED_OUT, f"timed out: no verdict from the jobset-gate controller within {limit:.0f}s"
+    )
 
 
 def _exit_for(own: BarrierIdentity, text: str) -> BarrierExit | None:
@@ -142,11 +147,84 @@ class ConfigMapMounts:
             on_sync()
 
 
+# --- Gate streams -----------------------------------------------------------------------------------------------------
+
+SILENCE = 40.0
+"""Seconds without a byte after which the connection is closed (wget -T)."""
+FILES_FOR_OTHERS = 1000
+
+
+class BarrierStreams:
+    """What barrier.sh does in the background: one task and one socket for each waiting barrier (A6).
+
+    As far as the process may open files: the server's ends may be among them. A barrier beyond that limit has no
+    stream, like one behind a firewall. It works in virtual time, as long as the server is in the same process.
+    """
+
+    def __init__(self, script: FaultScript, seed: int) -> None:
+        # Their own generator: how often a stream is opened depends on sockets, and the rest must be repeatable.
+        self._script, self._rng = script, random.Random(seed)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_FOR_OTHERS) // 2
+        self._session: aiohttp.ClientSession | None = None
+
+    def hold(
+        self, own: BarrierIdentity, env: dict[str, str], on_exit: Callable[[BarrierExit], None]
+    ) -> asyncio.Task[None] | None:
+        """A stream for a barrier with this environment, to be cancelled at its end; None if it has none."""
+        gang, uid = env.get(names.ENV_STREAM, ""), env.get(names.ENV_POD, "")
+        if not (gang and own.uid and self._script.behaviour.stream) or len(self._tasks) >= self._room:
+            return None
+        url = f"{gang}/{own.uid}/{own.attempt}/{own.floor}/{uid}"
+        task = asyncio.create_task(self._run(url, own, on_exit), name="gate stream")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def _run(self, url: str, own: BarrierIdentity, on_exit: Callable[[BarrierExit], None]) -> None:
+        """The request, repeated until a response decides."""
+        backoff = Backoff(*self._script.behaviour.stream_retry, self._rng)
+        while True:
+            # Whatever fails here, the barrier still reads its files.
+            with suppress(aiohttp.ClientError, OSError, ValueError):
+                ending = await self._request(url, own, backoff)
+                if ending is not None:
+                    on_exit(ending)
+                    return
+            await asyncio.sleep(backoff.next())
+
+    async def _request(self, url: str, own: BarrierIdentity, backoff: Backoff) -> BarrierExit | None:
+        async with self._open_session().get(url, raise_for_status=True) as response:
+            backoff.reset()
+            line = b"\n"
+            while line == b"\n":
+                line = await response.content.readline()
+            if not line.endswith(b"\n"):
+                return None  # torn
+            if not line.startswith(b"release "):  # the message of a timeout follows
+                line += (await response.content.read())[:LONGEST_MESSAGE]
+            return read_verdict(own, [line.decode(errors="ignore")])
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=0, force_close=True)
+            timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENCE)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        return self._session
+
+
 # --- The container ----------------------------------------------------------------------------------------------------
 
 
 class BarrierContainer:
-    """Created when the volumes are mounted, so it has read them once. It outlives the runs of its container."""
+    """It outlives the runs of its container."""
 
     def __init__(self, pod: PodWorker, mounts: ConfigMapMounts) -> None:
         self._pod = pod
@@ -159,8 +237,7 @@ class BarrierContainer:
         self._end: Callable[[BarrierExit], None] | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._limit: asyncio.TimerHandle | None = None
-        self._stream: BarrierStream | None = None
-        self.read()
+        self._stream: asyncio.Task[None] | None = None
 
     def read(self) -> None:
         """Refresh the files from ConfigMap and annotation."""
@@ -177,18 +254,16 @@ class BarrierContainer:
         self._has_state = any(mount["mountPath"] == names.STATE_PATH for mount in mounts)
         self._end = end
         if own.limit is not None:
-            limit = own.limit + ROUNDING
-            self._limit = self._pod.later(limit, lambda: self._finish(exit_at_limit(own, limit)))
-        self._stream = self._pod.host.streams.hold(env, self._finish)
+            limit = own.limit
+            self._limit = self._pod.later(limit + ROUNDING, lambda: self._finish(exit_at_limit(limit)))
+        self._stream = self._pod.host.streams.hold(own, env, self._finish)
         self._check()
 
     def stop(self) -> None:
         """The container has ended."""
-        for timer in (self._ending, self._limit):
-            if timer is not None:
-                timer.cancel()
-        if self._stream is not None:
-            self._pod.host.streams.close(self._stream)
+        for one in (self._ending, self._limit, self._stream):
+            if one is not None:
+                one.cancel()
         self._own = self._end = self._ending = self._limit = self._stream = None
 
     def _check(self) -> None:
@@ -198,9 +273,8 @@ class BarrierContainer:
         if ending is not None:
             self._ending = self._pod.later(self._pod.host.script.behaviour.barrier_poll, lambda: self._finish(ending))
 
-    def _finish(self, ending: BarrierExit | None) -> None:
-        end = self._end
-        if end is not None and ending is not None:
+    def _finish(self, ending: BarrierExit) -> None:
+        if end := self._end:
             if self._has_state and ending.code == 0:
                 self._released = self._own
             self.stop()

@@ -9,15 +9,14 @@ from contextlib import suppress
 
 from jobset_gate import names
 from jobset_gate.fake.kubelet import barrier, pod_status
-from jobset_gate.fake.kubelet.barrier import ConfigMapMounts
+from jobset_gate.fake.kubelet.barrier import BarrierStreams, ConfigMapMounts
 from jobset_gate.fake.kubelet.pod_worker import PodWorker
 from jobset_gate.fake.kubelet.pods import Behaviour, FakeNode, FaultScript, KubeletPod, PodFault, PodMatch
-from jobset_gate.fake.kubelet.streams import BarrierStreams
 from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, stamp
 from jobset_gate.fake.scheduler import Scheduler
 from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
+from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
@@ -132,11 +131,7 @@ class Kubelets:
 
     async def _join(self, node: FakeNode) -> None:
         body = _node_object(node, stamp(self.now(node)))
-        try:
-            await self._client.create(NODES, body)
-        except AlreadyExists:
-            await self._client.delete(NODES, node.name)
-            await self._client.create(NODES, body)
+        await self._client.create(NODES, body)
         self._joined[node.name] = node
         self._scheduler.join(node)
 
@@ -161,14 +156,8 @@ class Kubelets:
         if worker is not None:
             worker.update(pod)
             return
-        if pod.ended:
-            if pod.deleting:
-                self._writes.put(pod.uid, lambda: self._delete(pod))
-            return
-        worker = self._workers[pod.uid] = PodWorker(self, pod, node)
-        if pod.deleting:
-            worker.update(pod)
-        else:
+        if not pod.ended:
+            worker = self._workers[pod.uid] = PodWorker(self, pod, node)
             worker.start()
 
     # --- What the pod workers need ------------------------------------------------------------------------------------

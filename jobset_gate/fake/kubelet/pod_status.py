@@ -5,57 +5,65 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobset_gate.fake.objects import Json, stamp
+from jobset_gate.objects.unstructured import nested
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingState:
-    """Not started yet, or between two attempts."""
-
-    reason: str
-    message: str = ""
+def waiting(reason: str, message: str = "") -> Json:
+    """The state of a container that has not started yet, or is between two attempts."""
+    return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
 
 
-@dataclass(frozen=True, slots=True)
-class RunningState:
-    """Since a time of the node's clock."""
-
-    at: float
+def running(at: float) -> Json:
+    return {"running": {"startedAt": stamp(at)}}
 
 
-@dataclass(frozen=True, slots=True)
-class TerminatedState:
-    """Ended; `message` is the termination message."""
-
-    code: int
-    started: float
-    finished: float
-    message: str = ""
-    reason: str = ""
-
-    @property
-    def why(self) -> str:
-        return self.reason or ("Completed" if self.code == 0 else "Error")
-
-
-State = WaitingState | RunningState | TerminatedState
+def terminated(code: int, finished: float, before: Json, message: str = "", reason: str = "") -> Json:
+    """`before`: the state in which it ran."""
+    started, at = nested(before, "running", "startedAt"), stamp(finished)
+    ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed")}
+    ended |= {"startedAt": started or at, "finishedAt": at}
+    return {"terminated": ended | ({"message": message} if message else {})}
 
 
 @dataclass(slots=True)
 class ContainerRecord:
+    """`state` and `last` as they stand in the pod's status."""
+
     name: str
     image: str
-    state: State
-    last: TerminatedState | None = None
+    state: Json
+    last: Json = field(default_factory=dict)
     restarts: int = 0
 
     @property
-    def passed(self) -> bool:
-        """An init container behind which the next one may start."""
-        return isinstance(self.state, TerminatedState) and self.state.code == 0
+    def running(self) -> bool:
+        return "running" in self.state
 
     @property
-    def running(self) -> bool:
-        return isinstance(self.state, RunningState)
+    def waits_for(self) -> str:
+        """The reason why it waits; "" if it does not."""
+        return str(nested(self.state, "waiting", "reason") or "")
+
+    @property
+    def exit_code(self) -> int | None:
+        """None: it has not ended."""
+        return nested(self.state, "terminated", "exitCode")  # type: ignore[no-any-return]
+
+    def start_again(self) -> None:
+        """Its last run becomes the one before."""
+        self.last = self.state
+        self.restarts += 1
+
+    def status(self, *, init: bool) -> Json:
+        return {
+            "name": self.name,
+            "image": self.image,
+            "ready": self.exit_code == 0 if init else self.running,
+            "started": self.running,
+            "restartCount": self.restarts,
+            "state": self.state,
+            "lastState": self.last,
+        }
 
 
 @dataclass(slots=True)
@@ -71,96 +79,51 @@ class PodRecord:
     conditions: dict[str, Json] = field(default_factory=dict)
 
     @property
-    def initialized(self) -> bool:
-        return self._main_started or all(one.passed for one in self.init)
-
-    @property
     def phase(self) -> str:
+        codes = [record.exit_code for record in self.mains]
+        succeeded = all(code == 0 for code in codes)
         if self.killed:
-            return "Succeeded" if self._all_ended(ok=True) else "Failed"
-        if not self.initialized:
-            return "Failed" if self.restart_policy == "Never" and any(map(_failed, self.init)) else "Pending"
-        if self.restart_policy != "Always" and self._all_ended(ok=True):
+            return "Succeeded" if succeeded else "Failed"
+        begun = any(not record.waits_for or record.last for record in self.mains)
+        if not begun and any(record.exit_code != 0 for record in self.init):
+            failed = self.restart_policy == "Never" and any(record.exit_code for record in self.init)
+            return "Failed" if failed else "Pending"
+        if self.restart_policy != "Always" and succeeded:
             return "Succeeded"
-        if self.restart_policy == "Never" and self._all_ended(ok=False):
+        if self.restart_policy == "Never" and None not in codes:
             return "Failed"
-        return "Running" if self._main_started else "Pending"
+        return "Running" if begun else "Pending"
 
     @property
-    def _main_started(self) -> bool:
-        return any(not isinstance(record.state, WaitingState) or record.last is not None for record in self.mains)
-
-    def _all_ended(self, *, ok: bool) -> bool:
-        states = [record.state for record in self.mains]
-        return all(isinstance(state, TerminatedState) and (state.code == 0 or not ok) for state in states)
+    def ended(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
 
 
 def render(record: PodRecord, now: float) -> Json:
     """The status to write; it updates the record's conditions, whose times change with their status only."""
-    phase = record.phase
-    for kind, stands in _conditions(record, phase).items():
-        _set(record.conditions, kind, now, *stands)
+    unready = [item.name for item in record.mains if not item.running]
+    reason, message = ("PodCompleted" if record.phase == "Succeeded" else "PodFailed"), ""
+    if not record.ended:
+        reason = "ContainersNotReady" if unready else ""
+        message = f"containers with unready status: [{' '.join(unready)}]" if unready else ""
+    for kind, why, text in (("Ready", reason, message), ("PodScheduled", "", "")):
+        record.conditions[kind] = _condition(record.conditions.get(kind), kind, now, reason=why, message=text)
     status: Json = {
-        "phase": phase,
+        "phase": record.phase,
         "conditions": list(record.conditions.values()),
         "startTime": stamp(record.started if record.started is not None else now),
-        "containerStatuses": [_container(item, init=False) for item in record.mains],
+        "containerStatuses": [item.status(init=False) for item in record.mains],
     }
     if record.init:
-        status["initContainerStatuses"] = [_container(item, init=True) for item in record.init]
+        status["initContainerStatuses"] = [item.status(init=True) for item in record.init]
     return status
 
 
-def _failed(record: ContainerRecord) -> bool:
-    return isinstance(record.state, TerminatedState) and record.state.code != 0
-
-
-def _conditions(record: PodRecord, phase: str) -> dict[str, tuple[str, str, str]]:
-    yes = ("True", "", "")
-    unready = [item.name for item in record.mains if not item.running]
-    ready = yes
-    if phase in ("Succeeded", "Failed"):
-        ready = ("False", "PodCompleted" if phase == "Succeeded" else "PodFailed", "")
-    elif unready:
-        ready = ("False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
-    return {"Ready": ready, "PodScheduled": yes}
-
-
-def _set(conditions: dict[str, Json], kind: str, now: float, status: str, reason: str, message: str) -> None:  # noqa: PLR0917
-    found = conditions.get(kind)
+def _condition(found: Json | None, kind: str, now: float, **texts: str) -> Json:
+    """True without a reason."""
+    status = "False" if texts["reason"] else "True"
     moved = found is None or found["status"] != status
     at = stamp(now) if moved or found is None else found["lastTransitionTime"]
-    built: Json = {"type": kind, "status": status, "lastTransitionTime": at}
-    for key, text in (("reason", reason), ("message", message)):
-        if text or (found is not None and key in found):
-            built[key] = text or None  # null removes the value of an earlier patch
-    conditions[kind] = built
-
-
-def _container(record: ContainerRecord, *, init: bool) -> Json:
-    ended_well = isinstance(record.state, TerminatedState) and record.state.code == 0
-    return {
-        "name": record.name,
-        "image": record.image,
-        "ready": ended_well if init else record.running,
-        "started": record.running,
-        "restartCount": record.restarts,
-        "state": _state(record.state),
-        "lastState": _state(record.last) if record.last else {},
-    }
-
-
-def _state(state: State) -> Json:
-    match state:
-        case WaitingState():
-            return {"waiting": {"reason": state.reason} | ({"message": state.message} if state.message else {})}
-        case RunningState():
-            return {"running": {"startedAt": stamp(state.at)}}
-        case TerminatedState():
-            ended = {
-                "exitCode": state.code,
-                "reason": state.why,
-                "startedAt": stamp(state.started),
-                "finishedAt": stamp(state.finished),
-            }
-            return {"terminated": ended | ({"message": state.message} if state.message else {})}
+    # null removes the value of an earlier patch
+    said = {key: text or None for key, text in texts.items() if text or (found is not None and key in found)}
+    return {"type": kind, "status": status, "lastTransitionTime": at, **said}

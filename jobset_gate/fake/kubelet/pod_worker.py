@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jobset_gate import names
 from jobset_gate.fake.kubelet.barrier import BarrierContainer, BarrierExit
-from jobset_gate.fake.kubelet.pod_status import (
-    ContainerRecord,
-    PodRecord,
-    RunningState,
-    State,
-    TerminatedState,
-    WaitingState,
-)
+from jobset_gate.fake.kubelet.pod_status import ContainerRecord, PodRecord, running, terminated, waiting
 from jobset_gate.fake.kubelet.pods import Behaviour, FakeNode, KubeletPod
+from jobset_gate.fake.objects import Json
 
 if TYPE_CHECKING:
     from jobset_gate.fake.kubelet.kubelets import Kubelets
-from jobset_gate.fake.objects import Json
 
 FIRST_PULL_ERROR_SECONDS = 1.0  # from ErrImagePull to ImagePullBackOff
 _NOT_YET = ("PodInitializing", "ContainerCreating")  # of containers whose turn has not come
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")
 CRASH_BACKOFF, LONGEST_CRASH_BACKOFF = 10.0, 300.0  # doubled with every restart after the first
 KILLED = 137
 STOPPED = 143
@@ -35,15 +29,14 @@ class PodWorker:
     def __init__(self, host: Kubelets, pod: KubeletPod, node: FakeNode) -> None:
         self.pod = pod
         self.node = node
-        fresh = WaitingState("PodInitializing" if pod.init else "ContainerCreating")
+        fresh = waiting("PodInitializing" if pod.init else "ContainerCreating")
         self.record = PodRecord(pod.restart_policy, _records(pod.init, fresh), _records(pod.mains, fresh))
         self.leaving = False
         self.gone = False
         self.host = host
         self._timers: set[asyncio.TimerHandle] = set()
-        self._pulling: set[str] = set()
         self._specs = {container["name"]: container for container in [*pod.init, *pod.mains]}
-        self._gate: BarrierContainer | None = None
+        self._gate = BarrierContainer(self, host.mounts)
 
     # --- Events -------------------------------------------------------------------------------------------------------
 
@@ -54,8 +47,8 @@ class PodWorker:
         slow = self.host.script.slow_start(self.pod)
         if slow:
             self.later(slow, self._prepare)
-            return
-        self._prepare()
+        else:
+            self._prepare()
 
     def update(self, pod: KubeletPod) -> None:
         """A newer version of the pod. Changed labels or annotations refresh its volumes, ConfigMap included."""
@@ -64,46 +57,33 @@ class PodWorker:
             self._leave()
             return
         if (old.annotations, old.labels) != (pod.annotations, pod.labels):
-            self.later(self._behaviour.annotation_delay, self.refresh)
-
-    def refresh(self) -> None:
-        """The volumes show what is current now."""
-        if self._gate is not None:
-            self._gate.read()
+            self.later(self._behaviour.annotation_delay, self._gate.read)
 
     def end_container(self, container: str, code: int = KILLED) -> bool:
         """End a running container; the rest is up to the restart policy. False: it does not run."""
-        record = self._record(container)
-        if record is None or not record.running:
-            return False
-        self._ended(record, BarrierExit(code))
-        return True
+        record = next((record for record in self._records if record.name == container and record.running), None)
+        if record is not None:
+            self._ended(record, BarrierExit(code))
+        return record is not None
 
     def restart_sandbox(self) -> None:
         """All containers start again, init containers first; the pod and its volumes stay."""
-        if self.leaving or self._gate is None or self.record.phase in ("Succeeded", "Failed"):
+        if self.leaving or self.record.ended:
             return
         self._cancel()
-        for record in self._records():
+        for record in self._records:
             if record.running:
-                record.state = self._terminated(record, BarrierExit(KILLED))
-            if isinstance(record.state, TerminatedState):
-                record.last = record.state
-                record.restarts += 1
-            record.state = WaitingState("PodInitializing")
+                record.state = terminated(KILLED, self._now(), record.state)
+            if record.exit_code is not None:
+                record.start_again()
+            record.state = waiting("PodInitializing")
         self._write()
-        self.host.mounts.mount(self.pod.config_map, self.pod.uid, self.refresh)
-        self._gate.read()
-        self.later(self._behaviour.sandbox_seconds, self._step)
+        self._mount()
 
     def retry(self) -> None:
         """A fault was cleared: pull again what could not be pulled."""
-        for name in list(self._pulling):
-            record = self._record(name)
-            stuck = (
-                record is not None and isinstance(record.state, WaitingState) and record.state.reason not in _NOT_YET
-            )
-            if stuck and record is not None and not self.host.script.cannot_pull(self.pod, name):
+        for record in self._records:
+            if record.waits_for in _NO_IMAGE and not self.host.script.cannot_pull(self.pod, record.name):
                 self._pull(record)
 
     def drop(self) -> None:
@@ -114,45 +94,36 @@ class PodWorker:
     # --- Starting ---------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Volumes are mounted first, then the sandbox is made; only then do containers start."""
-        self.host.mounts.mount(self.pod.config_map, self.pod.uid, self.refresh)
-        self._gate = BarrierContainer(self, self.host.mounts)
         spread = self.host.rng.uniform(0, self._behaviour.spread) if self._behaviour.spread else 0.0
+        self._mount(spread)
+
+    def _mount(self, spread: float = 0.0) -> None:
+        """Volumes are mounted first, then the sandbox is made; only then do containers start."""
+        self.host.mounts.mount(self.pod.config_map, self.pod.uid, self._gate.read)
+        self._gate.read()
         self.later(self._behaviour.sandbox_seconds + spread, self._step)
 
     def _step(self) -> None:
-        """Start what may start now."""
-        for record in self.record.init:
-            if record.passed:
-                continue
-            self._begin(record)
-            return
-        for record in self.record.mains:
-            self._begin(record)
-
-    def _begin(self, record: ContainerRecord) -> None:
-        fresh = isinstance(record.state, WaitingState) and record.state.reason in _NOT_YET
-        if fresh and record.name not in self._pulling:
-            self._pull(record)
+        """Start what may start now: the first init container that has not passed, or else all others."""
+        init = next((record for record in self.record.init if record.exit_code != 0), None)
+        for record in self.record.mains if init is None else [init]:
+            if record.waits_for in _NOT_YET:
+                self._pull(record)
 
     def _pull(self, record: ContainerRecord) -> None:
-        self._pulling.add(record.name)
-        if self.host.script.cannot_pull(self.pod, record.name):
-            failed = WaitingState("ErrImagePull", f'failed to pull image "{record.image}": not found')
-            self._become(record, failed)
-            backing_off = WaitingState("ImagePullBackOff", f'Back-off pulling image "{record.image}"')
-            self.later(FIRST_PULL_ERROR_SECONDS, lambda: self._back_off(record, backing_off))
+        if not self.host.script.cannot_pull(self.pod, record.name):
+            self.later(self._behaviour.pull_seconds, lambda: self._run(record))
             return
-        self.later(self._behaviour.pull_seconds, lambda: self._run(record))
+        self._become(record, waiting("ErrImagePull", f'failed to pull image "{record.image}": not found'))
+        self.later(FIRST_PULL_ERROR_SECONDS, lambda: self._back_off(record))
 
-    def _back_off(self, record: ContainerRecord, state: WaitingState) -> None:
-        if record.name in self._pulling and isinstance(record.state, WaitingState):
-            self._become(record, state)
+    def _back_off(self, record: ContainerRecord) -> None:
+        if record.waits_for == "ErrImagePull":
+            self._become(record, waiting("ImagePullBackOff", f'Back-off pulling image "{record.image}"'))
 
     def _run(self, record: ContainerRecord) -> None:
-        self._pulling.discard(record.name)
-        self._become(record, RunningState(self._now()))
-        if record.name == names.BARRIER_CONTAINER and record in self.record.init and self._gate is not None:
+        self._become(record, running(self._now()))
+        if record.name == names.BARRIER_CONTAINER:
             self._gate.start(self._specs[record.name], lambda ending: self._ended(record, ending))
         elif record in self.record.init:
             self._end_after(record, self._behaviour.init_seconds, 0)
@@ -173,13 +144,10 @@ class PodWorker:
     # --- Ending -----------------------------------------------------------------------------------------------------
 
     def _ended(self, record: ContainerRecord, ending: BarrierExit) -> None:
-        if record.name == names.BARRIER_CONTAINER and self._gate is not None:
+        if record.name == names.BARRIER_CONTAINER:
             self._gate.stop()
-        self._become(record, self._terminated(record, ending))
+        self._become(record, terminated(ending.code, self._now(), record.state, ending.message))
         if self.leaving:
-            if not any(it.running for it in self._records()):
-                self._cancel()  # no need to wait for the grace period's end
-                self._left()
             return
         if record in self.record.init and ending.code == 0:
             if record.name == names.BARRIER_CONTAINER:
@@ -187,24 +155,21 @@ class PodWorker:
             self._step()
         elif ending.code != 0 and self.pod.restart_policy != "Never":
             self._restart_later(record)
-        elif self.record.phase in ("Succeeded", "Failed"):
+        elif self.record.ended:
             self._cancel()  # no container runs again
-            self._write()
 
     def _restart_later(self, record: ContainerRecord) -> None:
         """At once the first time, then with a growing pause."""
-        assert isinstance(record.state, TerminatedState)  # noqa: S101  # just ended
-        ended = record.state
-        pause = 0.0
+        ended, pause = record.state, 0.0
         if record.restarts:
             pause = min(LONGEST_CRASH_BACKOFF, CRASH_BACKOFF * 2 ** (record.restarts - 1))
             text = f"back-off {pause:.0f}s restarting failed container={record.name} pod={self.pod.key[1]}"
             record.last = ended
-            self._become(record, WaitingState("CrashLoopBackOff", text))
+            self._become(record, waiting("CrashLoopBackOff", text))
 
         def again() -> None:
-            record.last = ended
-            record.restarts += 1
+            record.state = ended
+            record.start_again()
             self._run(record)
 
         self.later(pause, again)
@@ -213,16 +178,15 @@ class PodWorker:
         """The pod is being deleted: containers get SIGTERM; once they have ended the object is removed."""
         self.leaving = True
         self._cancel()
-        running = any(record.running for record in self._records())
-        self.later(min(self.pod.grace, self._behaviour.stop_seconds) if running else 0.0, self._left)
+        any_runs = any(record.running for record in self._records)
+        self.later(min(self.pod.grace, self._behaviour.stop_seconds) if any_runs else 0.0, self._left)
 
     def _left(self) -> None:
-        for record in self._records():
+        for record in self._records:
             if record.running:
-                record.state = self._terminated(record, BarrierExit(STOPPED))
-            elif isinstance(record.state, WaitingState):
-                now = self._now()
-                record.state = TerminatedState(KILLED, now, now, "never started", "ContainerStatusUnknown")
+                record.state = terminated(STOPPED, self._now(), record.state)
+            elif record.waits_for:
+                record.state = terminated(KILLED, self._now(), {}, "never started", "ContainerStatusUnknown")
         self.record.killed = True
         self._write()
 
@@ -243,14 +207,13 @@ class PodWorker:
     def _behaviour(self) -> Behaviour:
         return self.host.script.behaviour
 
-    def _become(self, record: ContainerRecord, state: State) -> None:
+    @property
+    def _records(self) -> list[ContainerRecord]:
+        return [*self.record.init, *self.record.mains]
+
+    def _become(self, record: ContainerRecord, state: Json) -> None:
         record.state = state
         self._write()
-
-    def _terminated(self, record: ContainerRecord, ending: BarrierExit) -> TerminatedState:
-        now = self._now()
-        started = record.state.at if isinstance(record.state, RunningState) else now
-        return TerminatedState(ending.code, started, now, ending.message)
 
     def _write(self) -> None:
         self.host.write(self)
@@ -258,22 +221,13 @@ class PodWorker:
     def _now(self) -> float:
         return self.host.now(self.node)
 
-    def _record(self, name: str) -> ContainerRecord | None:
-        return next((record for record in self._records() if record.name == name), None)
-
-    def _records(self) -> Iterator[ContainerRecord]:
-        yield from self.record.init
-        yield from self.record.mains
-
     def _cancel(self) -> None:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
-        self._pulling.clear()
-        if self._gate is not None:
-            self._gate.stop()
+        self._gate.stop()
         self.host.mounts.unmount(self.pod.config_map, self.pod.uid)
 
 
-def _records(containers: list[Json], state: State) -> list[ContainerRecord]:
+def _records(containers: list[Json], state: Json) -> list[ContainerRecord]:
     return [ContainerRecord(item["name"], item.get("image", ""), state) for item in containers]

@@ -15,7 +15,6 @@ from jobset_gate.barrier import verdict_codec
 from jobset_gate.fake.objects import FakeObject, Json, Key
 from jobset_gate.podgroups.fit import constraints
 
-DEFAULT_SCHEDULER = "default-scheduler"
 _REFERENCE = re.compile(r"\$\(([^)]+)\)")
 _MARK = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "overhead", "resources", "containers", "initContainers")
@@ -31,7 +30,7 @@ class Placement(msgspec.Struct, frozen=True):
 class KubeletPod:
     """One version of a pod. Slots come from the labels of JobSet and Job, -1 where there is none.
 
-    `ours`: its schedulerName is that of the played scheduler. `config_map`: that of the barrier's volume.
+    `config_map`: that of the barrier's volume.
     """
 
     def __init__(self, pod: FakeObject) -> None:
@@ -44,8 +43,6 @@ class KubeletPod:
         self.node: str = spec.get("nodeName") or ""
         self.ended = pod.status.get("phase") in ("Succeeded", "Failed")
         self.restart_policy: str = spec.get("restartPolicy") or "Always"
-        self.priority: int = spec.get("priority") or 0
-        self.ours = spec.get("schedulerName", DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
         self.gated = bool(spec.get("schedulingGates"))
         self.init: list[Json] = spec.get("initContainers") or []
         self.mains: list[Json] = spec["containers"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -55,21 +54,6 @@ async def test_selectors_choose(api: RawApi, query: str, names: list[str]) -> No
         await api.post(CONFIGMAPS, config_map(name, meta={"labels": labels}))
     listed = await api.get(f"{CONFIGMAPS}?{query}")
     assert [item["metadata"]["name"] for item in listed.object["items"]] == names
-
-
-async def test_a_list_in_pages_has_each_object_once_and_one_version(api: RawApi) -> None:
-    for name in "abcde":
-        await api.post(CONFIGMAPS, config_map(name, meta={"labels": {"mine": ""}}))
-    found, versions, token = list[list[str]](), set[str](), ""
-    while not found or token:
-        page = await api.get(f"{CONFIGMAPS}?labelSelector=mine&limit=2&continue={quote(token)}")
-        assert len(page.object["items"]) <= 2
-        found.append([item["metadata"]["name"] for item in page.object["items"]])
-        versions.add(page.meta["resourceVersion"])
-        token = page.meta.get("continue", "")
-    assert found == [["a", "b"], ["c", "d"], ["e"]]
-    assert len(versions) == 1
-    assert (await api.get(f"{CONFIGMAPS}?continue=nonsense")).status == 400
 
 
 # --- Merge, JSON and strategic merge patches --------------------------------------------------------------------------

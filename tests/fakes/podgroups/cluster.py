@@ -97,7 +97,7 @@ class InMemoryCluster(MemoryClient):
         return self.api.known(resource, name, namespace)
 
     def patch_object(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
-        self.api.change(resource, name, lambda it: patches.merged(it, body), namespace=namespace)
+        self.api.change(resource, name, lambda it: patches.patched(patches.MERGE, body, it), namespace=namespace)
 
     def pod(self, name: str) -> Json:
         return self.stored(PODS, "team", name)
