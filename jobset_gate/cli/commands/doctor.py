@@ -5,22 +5,14 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
 
 from jobset_gate.cli import logs
 from jobset_gate.cli.cluster import ClusterOptions
-from jobset_gate.cli.doctor import (
-    certificates,
-    dry_runs,
-    gangs,
-    native_probe,
-    other_schedulers,
-    prerequisites,
-    rights,
-    webhook_configurations,
-)
+from jobset_gate.cli.doctor import dry_runs, gangs, native_probe, prerequisites, rights, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, NotReadable, unknown
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.invocation import Invocation
@@ -32,6 +24,7 @@ from jobset_gate.cli.printers.explanation import wrap
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
+from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
@@ -39,12 +32,12 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("JobSet's version", prerequisites.jobset),
     ("JobSet's CRD", prerequisites.jobset_crd),
     ("the webhook configurations", webhook_configurations.check),
-    ("the CAs in caBundle", certificates.bundles),
-    ("the certificate that the webhook serves with", certificates.serving),
-    ("whether a gated JobSet gets its barrier", dry_runs.good),
-    ("whether a gated Job gets its barrier", dry_runs.job),
-    ("whether a pod of a start group gets its barrier", dry_runs.start_group),
-    ("whether a pod of a LeaderWorkerSet gets its barrier", dry_runs.leader_worker_set),
+    ("the CAs in caBundle", webhook_configurations.bundles),
+    ("the certificate that the webhook serves with", webhook_configurations.serving),
+    ("whether a gated JobSet gets its barrier", partial(dry_runs.gets_barrier, JOBSET)),
+    ("whether a gated Job gets its barrier", partial(dry_runs.gets_barrier, JOB)),
+    ("whether a pod of a start group gets its barrier", partial(dry_runs.gets_barrier, START_GROUP)),
+    ("whether a pod of a LeaderWorkerSet gets its barrier", partial(dry_runs.gets_barrier, LWS)),
     ("whether wrong settings are refused", dry_runs.bad),
     ("whether a pod of a group is held", dry_runs.pod),
     ("the controller's rights", rights.of_controller),
@@ -57,8 +50,8 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("start groups", gangs.start_groups),
     ("groups of LeaderWorkerSets", gangs.leader_worker_sets),
     ("kubelets", prerequisites.kubelet_sync),
-    ("other schedulers", other_schedulers.schedulers),
-    ("other webhooks for pods", other_schedulers.webhooks),
+    ("other schedulers", prerequisites.other_schedulers),
+    ("other webhooks for pods", prerequisites.other_webhooks),
     ("the kinds of PodGroup", prerequisites.podgroup_crds),
 )
 """In the order of the report."""

@@ -3,22 +3,18 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from jobset_gate import names
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
-from jobset_gate.cli.doctor.webhook_configurations import (
-    FoundWebhook,
-    for_jobs,
-    for_jobsets,
-    for_leader_worker_sets,
-    for_pods,
-    for_start_groups,
-)
+from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, hooks_for
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, NAMESPACES, PODS, Resource
 from jobset_gate.objects.template import templates_of
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested, selector_matches
+from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 from webhook.registration import MUTATING_HOOK, VALIDATING_HOOK
 
 _CALLING: Final = re.compile(r'failed calling webhook "([^"]+)"')
@@ -40,61 +36,37 @@ _WAYS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 """Where a pod names its group, by which key, and what else the format requires."""
 
 
-async def good(reader: ClusterReader) -> list[Finding]:
-    """A gated JobSet comes back with its barrier; the validating webhook is called on the way."""
-    return await _gets_barrier(reader, "a gated JobSet", await _hooks(reader), JOBSETS, _jobset(300))
-
-
-async def job(reader: ClusterReader) -> list[Finding]:
-    """A gated Job comes back with its barrier; nothing to say where Jobs are no gangs."""
-    hooks = await for_jobs(reader)
-    return await _gets_barrier(reader, "a gated Job", hooks, JOBS, _job(300)) if hooks else []
-
-
-async def start_group(reader: ClusterReader) -> list[Finding]:
-    """A pod of a start group comes back with its barrier; nothing to say where they are switched off."""
-    hooks = await for_start_groups(reader)
-    return await _gets_barrier(reader, "a pod of a start group", hooks, PODS, _starting_pod()) if hooks else []
-
-
-async def leader_worker_set(reader: ClusterReader) -> list[Finding]:
-    """A leader pod of a LeaderWorkerSet comes back with its barrier; nothing to say where they are switched off."""
-    hooks = await for_leader_worker_sets(reader)
-    return await _gets_barrier(reader, "a pod of a LeaderWorkerSet", hooks, PODS, _leader_pod()) if hooks else []
+async def gets_barrier(source: Source, reader: ClusterReader) -> list[Finding]:
+    """A gated workload or pod comes back with its barrier; nothing to say where its source is switched off."""
+    who, resource, body = _GATED[source]
+    hooks = await (_of_jobsets(reader) if source is JOBSET else hooks_for(reader, source))
+    if not hooks and source is not JOBSET:
+        return []
+    trial = _Trial(f"{who} gets its barrier", f"{who} gets no barrier", resource, body, _has_barriers)
+    return await _dry_run(reader, hooks, trial)
 
 
 async def bad(reader: ClusterReader) -> list[Finding]:
     """Wrong settings are refused, by us."""
-    what = "wrong settings of a gate are refused"
-    made = await _dry_run(reader, what, await _hooks(reader), JOBSETS, _jobset(0), denial=True)
-    return made if isinstance(made, list) else [_not_asked("wrong settings of a gate are not refused", reader)]
+    good, wrong = "wrong settings of a gate are refused", "wrong settings of a gate are not refused"
+    return await _dry_run(reader, await _of_jobsets(reader), _Trial(good, wrong, JOBSETS, _jobset(0)))
 
 
 async def pod(reader: ClusterReader) -> list[Finding]:
     """A pod of a group comes back held; nothing to say where groups are switched off."""
-    hooks = await for_pods(reader)
+    hooks = await hooks_for(reader, None)
     if not hooks:
         return []
     conditions = " ".join(str(nested(it, "expression")) for it in as_list(hooks[0][1].get("matchConditions")))
-    made = await _dry_run(reader, "a pod of a group is held", hooks, PODS, member(conditions))
-    return _judged(reader, made, is_held, "a pod of a group is held", "a pod of a group is not held")
+    trial = _Trial("a pod of a group is held", "a pod of a group is not held", PODS, member(conditions), is_held)
+    return await _dry_run(reader, hooks, trial)
 
 
-async def _gets_barrier(
-    reader: ClusterReader, who: str, hooks: list[FoundWebhook], resource: Resource, body: Json
-) -> list[Finding]:
-    made = await _dry_run(reader, f"{who} gets its barrier", hooks, resource, body)
-    return _judged(reader, made, _has_barriers, f"{who} gets its barrier", f"{who} gets no barrier")
-
-
-def _judged(
-    reader: ClusterReader, made: Json | list[Finding], fits: Callable[[Json], bool], good: str, bad: str
-) -> list[Finding]:
-    """What came of a dry run, if it was made."""
-    if isinstance(made, list):
-        return made
-    at = f"in namespace {reader.dry_run_namespace}, by a dry run"
-    return [ok(good, at) if fits(made) else _not_asked(bad, reader)]
+async def _of_jobsets(reader: ClusterReader) -> list[FoundWebhook]:
+    """None where they may not be seen."""
+    with suppress(NotReadable):
+        return await hooks_for(reader, JOBSET)
+    return []
 
 
 async def exempt(reader: ClusterReader, hooks: list[FoundWebhook]) -> bool:
@@ -114,37 +86,35 @@ def member(conditions: str) -> Json:
     return {"metadata": {"name": _NAME, holder: {key: _NAME, **more}}, "spec": spec}
 
 
-async def _hooks(reader: ClusterReader) -> list[FoundWebhook]:
-    """Those for JobSets; none where they may not be seen."""
-    with suppress(NotReadable):
-        return await for_jobsets(reader)
-    return []
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What is tried. `fits`: whether the answer is right; None: our webhooks must refuse it."""
+
+    good: str
+    bad: str
+    resource: Resource
+    body: Json
+    fits: Callable[[Json], bool] | None = None
 
 
-async def _dry_run(
-    reader: ClusterReader, what: str, hooks: list[FoundWebhook], resource: Resource, body: Json, *, denial: bool = False
-) -> Json | list[Finding]:
-    """The object as it would be stored, or else what there is to say: it is exempt, or was refused.
-
-    `denial`: that our webhooks refuse it is right. Not repeated: a webhook that does not answer takes its time already.
-    """
+async def _dry_run(reader: ClusterReader, hooks: list[FoundWebhook], its: _Trial) -> list[Finding]:
+    """Not repeated: a webhook that does not answer takes its time already."""
     namespace = reader.dry_run_namespace
     if await exempt(reader, hooks):
-        return [unknown(f"whether {what}", f"namespace {namespace} is exempt from our webhooks", _ELSEWHERE)]
+        return [unknown(f"whether {its.good}", f"namespace {namespace} is exempt from our webhooks", _ELSEWHERE)]
     try:
-        return await reader.client.without_retries().create(resource, body, namespace, dry_run=True)
+        made = await reader.client.without_retries().create(its.resource, its.body, namespace, dry_run=True)
     except ApiError as no:
-        if isinstance(no, NotFound) and resource == JOBSETS:
+        if isinstance(no, NotFound) and its.resource == JOBSETS:
             return []  # there are no JobSets, which another check says
         hook = _DENIED.search(no.message)
-        if denial and hook and hook[1] in (MUTATING_HOOK, VALIDATING_HOOK):
-            return [ok(what, f"by the webhook {hook[1]}: it is reached and trusted")]
-        return [_refused(what, no, namespace)]
-
-
-def _not_asked(what: str, reader: ClusterReader) -> Finding:
-    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
-    return error(what, why, _LOOK)
+        if its.fits is None and hook and hook[1] in (MUTATING_HOOK, VALIDATING_HOOK):
+            return [ok(its.good, f"by the webhook {hook[1]}: it is reached and trusted")]
+        return [_refused(its.good, no, namespace)]
+    if its.fits is not None and its.fits(made):
+        return [ok(its.good, f"in namespace {namespace}, by a dry run")]
+    why = f"for namespace {namespace} API servers do not ask our webhook, or do without its answer"
+    return [error(its.bad, why, _LOOK)]
 
 
 def _refused(what: str, no: ApiError, namespace: str) -> Finding:
@@ -166,34 +136,35 @@ def _has_barriers(made: Json) -> bool:
     return all(any(nested(one, "name") == names.BARRIER_CONTAINER for one in some) for some in inits)
 
 
-def _notes(timeout: int) -> Json:
-    return {names.CONFIG: f'{{"{names.TIMEOUT_FIELD}": {timeout}}}'}
-
-
-def _starting_pod() -> Json:
-    """With an owner, which every start group has; in a dry run nobody asks whether it exists."""
+def _owned(name: str, labels: Json, annotations: Json) -> Json:
+    """A pod with an owner, which every gang of pods has; in a dry run nobody asks whether it exists."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": _NAME, "uid": _NAME, "controller": True}
-    meta = {"name": _NAME, "labels": {names.START_GROUP: _NAME}, "annotations": {names.START_SIZE: "1"}}
-    return {"metadata": {**meta, "ownerReferences": [owner]}, "spec": _POD}
-
-
-def _leader_pod() -> Json:
-    """As LWS makes it, of a group of one."""
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": _NAME, "uid": _NAME, "controller": True}
-    labels = {names.GATED: names.GATED_LWS, names.LWS_NAME: _NAME}
-    labels |= {names.LWS_GROUP_INDEX: "0", names.LWS_WORKER_INDEX: "0"}
-    notes = _notes(300) | {names.LWS_SIZE: "1"}
-    meta = {"name": f"{_NAME}-0", "labels": labels, "annotations": notes, "ownerReferences": [owner]}
+    meta = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": [owner]}
     return {"metadata": meta, "spec": _POD}
 
 
-def _job(timeout: int) -> Json:
-    spec = {"parallelism": 1, "completions": 1, "completionMode": "Indexed", "template": {"spec": _POD}}
-    kind = {"apiVersion": JOBS.api_version, "kind": JOBS.kind}
-    return kind | {"metadata": {"name": _NAME, "annotations": _notes(timeout)}, "spec": spec}
+def _config(timeout: int) -> Json:
+    return {names.CONFIG: f'{{"{names.TIMEOUT_FIELD}": {timeout}}}'}
 
 
-def _jobset(timeout: int) -> dict[str, Any]:
+def _jobset(timeout: int) -> Json:
     """By the annotation, which needs no CRD field."""
     job = {"name": "workers", "replicas": 1, "template": {"spec": {"template": {"spec": _POD}}}}
-    return {"metadata": {"name": _NAME, "annotations": _notes(timeout)}, "spec": {"replicatedJobs": [job]}}
+    return {"metadata": {"name": _NAME, "annotations": _config(timeout)}, "spec": {"replicatedJobs": [job]}}
+
+
+_JOB: Final[Json] = {
+    "apiVersion": JOBS.api_version,
+    "kind": JOBS.kind,
+    "metadata": {"name": _NAME, "annotations": _config(300)},
+    "spec": {"parallelism": 1, "completions": 1, "completionMode": "Indexed", "template": {"spec": _POD}},
+}
+_PLACE: Final = {names.LWS_NAME: _NAME, names.LWS_GROUP_INDEX: "0", names.LWS_WORKER_INDEX: "0"}
+_LEADER: Final = _owned(f"{_NAME}-0", {names.GATED: names.GATED_LWS, **_PLACE}, _config(300) | {names.LWS_SIZE: "1"})
+_GATED: Final[dict[Source, tuple[str, Resource, Json]]] = {
+    JOBSET: ("a gated JobSet", JOBSETS, _jobset(300)),
+    JOB: ("a gated Job", JOBS, _JOB),
+    START_GROUP: ("a pod of a start group", PODS, _owned(_NAME, {names.START_GROUP: _NAME}, {names.START_SIZE: "1"})),
+    LWS: ("a pod of a LeaderWorkerSet", PODS, _LEADER),
+}
+"""What is tried of each source."""

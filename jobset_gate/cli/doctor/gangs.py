@@ -1,7 +1,6 @@
 """The gangs that could be read, those without a barrier, and whether a controller leads."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from jobset_gate import names
@@ -9,12 +8,7 @@ from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import PAGE, ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
-from jobset_gate.cli.doctor.webhook_configurations import (
-    FoundWebhook,
-    for_jobs,
-    for_leader_worker_sets,
-    for_start_groups,
-)
+from jobset_gate.cli.doctor.webhook_configurations import hooks_for
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.gangs import GATED, START_GROUPS, FetchedGang
 from jobset_gate.cli.fetch.lws import GATED_PODS
@@ -36,8 +30,7 @@ async def count(reader: ClusterReader) -> list[Finding]:
     where = f"namespace {reader.namespace}" if reader.namespace else "all namespaces"
     remedy = "run it as a user with that right"
     lacking = [it.partition(": ") for it in reader.rights.missing]
-    count = f"{len(found)} gang{'' if len(found) == 1 else 's'} in {where}"
-    return [ok(count), *(unknown(lost, right, remedy) for right, _, lost in lacking)]
+    return [ok(f"{_count(found, 'gang')} in {where}"), *(unknown(lost, right, remedy) for right, _, lost in lacking)]
 
 
 MOST_NAMED: Final = 5
@@ -70,60 +63,40 @@ async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
         what = f"{_count(unseen, 'Job')} with the annotation {names.CONFIG} and without a gate"
         why = f"their pods start at once, since the webhook was away or takes no Jobs: {_first(unseen)}"
         found.append(error(what, why, _TAKE_JOBS))
-    if waits and not await for_jobs(reader):
+    if waits and not await hooks_for(reader, JOB):
         what = f"Jobs are not sent to the webhook, and {_count(waits, 'gang')} of Jobs still waiting for a verdict"
         found.append(error(what, f"nobody decides on gangs of Jobs any more: {_first(waits)}", _OPEN))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _PodSource:
-    """How findings name the gangs of a source whose pods get their barrier one by one."""
-
-    source: Source
-    gang: str
-    plural: str
-    delete: str
-    hooks: Callable[[ClusterReader], Awaitable[list[FoundWebhook]]]
-
-    def counted(self, some: Sequence[object]) -> str:
-        return f"{len(some)} {self.gang if len(some) == 1 else self.plural}"
-
-
-_START_GROUPS: Final = _PodSource(
-    START_GROUP, "start group", "start groups", "delete all pods of the group", for_start_groups
-)
-_LWS: Final = _PodSource(
-    LWS,
-    "group of a LeaderWorkerSet",
-    "groups of LeaderWorkerSets",
-    "delete the leader pod of the group",
-    for_leader_worker_sets,
-)
+_POD_SOURCES: Final = {
+    START_GROUP: ("start group", "start groups", "delete all pods of the group"),
+    LWS: ("group of a LeaderWorkerSet", "groups of LeaderWorkerSets", "delete the leader pod of the group"),
+}
+"""Of sources whose pods get their barrier one by one: what a gang is called, and several, and how one is made anew."""
 
 
 async def start_groups(reader: ClusterReader) -> list[Finding]:
     """Start groups with a pod that nothing holds, and those that wait though start groups are switched off."""
-    return await _gated_alone(reader, _START_GROUPS)
+    return await _gated_alone(reader, START_GROUP)
 
 
 async def leader_worker_sets(reader: ClusterReader) -> list[Finding]:
     """The same of groups of LeaderWorkerSets, and LeaderWorkerSets that the webhook has not seen."""
-    return [*await _unmarked(reader), *await _gated_alone(reader, _LWS)]
+    return [*await _unmarked(reader), *await _gated_alone(reader, LWS)]
 
 
-async def _gated_alone(reader: ClusterReader, its: _PodSource) -> list[Finding]:
-    found, seen, word = [], [it for it in await reader.gangs() if _source(it) is its.source], its.source.name
+async def _gated_alone(reader: ClusterReader, source: Source) -> list[Finding]:
+    found, seen, word = [], [it for it in await reader.gangs() if _source(it) is source], source.name
+    gang, gangs, delete = _POD_SOURCES[source]
     if bare := [f"{it.namespace}/{it.gang.workload.bare_pod}" for it in seen if it.gang.workload.bare_pod]:
-        why = f"all of its pods start at once, since the webhook was away or takes no {its.plural}: {_first(bare)}"
-        remedy = (
-            f"see that gangs.sources in the chart's values has {word}, then {its.delete}: a barrier cannot be added"
-        )
-        found.append(error(f"{its.counted(bare)} with a pod that has no barrier", why, f"{remedy} to a pod"))
+        why = f"all of its pods start at once, since the webhook was away or takes no {gangs}: {_first(bare)}"
+        remedy = f"see that gangs.sources in the chart's values has {word}, then {delete}: a barrier cannot be added"
+        found.append(error(f"{_count(bare, gang, gangs)} with a pod that has no barrier", why, f"{remedy} to a pod"))
     waits = [f"{it.namespace}/{it.name}" for it in seen if _holds_pods(it)]
-    if waits and not await its.hooks(reader):
-        what = f"pods are not sent to the webhook, and {its.counted(waits)} still waiting for a verdict"
-        why = f"nobody decides on {its.plural} any more: {_first(waits)}"
+    if waits and not await hooks_for(reader, source):
+        what = f"pods are not sent to the webhook, and {_count(waits, gang, gangs)} still waiting for a verdict"
+        why = f"nobody decides on {gangs} any more: {_first(waits)}"
         one = f"`kubectl jobset-gate release {word}/NAME` opens one now"
         found.append(error(what, why, f"add {word} to gangs.sources in the chart's values; {one}"))
     return found
@@ -140,7 +113,7 @@ async def _unmarked(reader: ClusterReader) -> list[Finding]:
     try:
         listed = await reader.list_objects(LEADER_WORKER_SETS, reader.namespace)
     except NotReadable:
-        if not await for_leader_worker_sets(reader):
+        if not await hooks_for(reader, LWS):
             return []  # nobody asked for them, and there may be no such kind
         raise
     unseen = [it for it in listed if names.CONFIG in annotations_of(it) and not _is_marked(it)]
@@ -171,8 +144,8 @@ def _source(it: FetchedGang) -> Source:
     return it.gang.workload.source
 
 
-def _count(some: Sequence[object], what: str) -> str:
-    return f"{len(some)} {what}{'' if len(some) == 1 else 's'}"
+def _count(some: Sequence[object], one: str, many: str = "") -> str:
+    return f"{len(some)} {one if len(some) == 1 else many or f'{one}s'}"
 
 
 def _first(some: list[str]) -> str:

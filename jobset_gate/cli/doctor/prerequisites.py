@@ -1,4 +1,4 @@
-"""What jobset-gate stands on: versions, JobSet's CRD with our field (A2), the CRDs of PodGroups (G5), kubelets."""
+"""What jobset-gate stands on: versions, CRDs of JobSet (A2) and of PodGroups (G5), kubelets; and who else is there."""
 
 import re
 from contextlib import suppress
@@ -8,9 +8,10 @@ from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.barrier import crd as crd_schema
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unknown, warning
-from jobset_gate.cli.doctor.webhook_configurations import for_pods
+from jobset_gate.cli.doctor.webhook_configurations import hooks_for
+from jobset_gate.cli.fetch.controller_status import place
 from jobset_gate.kube.errors import KubeError
-from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, NODES
+from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NODES
 from jobset_gate.objects.quantity import parse_duration
 from jobset_gate.objects.unstructured import Json, as_list, nested
 
@@ -48,8 +49,11 @@ async def jobset(reader: ClusterReader) -> list[Finding]:
 
 def tags_of(deployment: Json) -> list[str]:
     """The tags of JobSet's image in it."""
-    images = (str(nested(it, "image")) for it in as_list(nested(deployment, "spec", "template", "spec", "containers")))
-    return [found[1] for image in images if (found := _IMAGE.search(image))]
+    return [found[1] for image in _images(deployment) if (found := _IMAGE.search(image))]
+
+
+def _images(deployment: Json) -> list[str]:
+    return [str(nested(it, "image")) for it in as_list(nested(deployment, "spec", "template", "spec", "containers"))]
 
 
 def _judged(tag: str) -> Finding:
@@ -91,7 +95,7 @@ async def jobset_crd(reader: ClusterReader) -> list[Finding]:
 
 async def podgroup_crds(reader: ClusterReader) -> list[Finding]:
     """Nothing to say where pod groups are off."""
-    if not await for_pods(reader):
+    if not await hooks_for(reader, None):
         return []
     return [await _judge_kind(reader, name) for name in crds.GROUPS]
 
@@ -135,3 +139,50 @@ def judge_sync(period: str) -> Finding:
         why = f"a pod that neither the gate stream nor an annotation reaches may wait for {period} after the release"
         return warning(f"kubelets look at their pods every {period}", why, "set syncFrequency to 1m or less")
     return ok(f"kubelets look at their pods every {period}")
+
+
+# --- Others ----------------------------------------------------------------------------------------------------------
+
+KNOWN: Final = {
+    "koord": "Koordinator",
+    "volcano": "Volcano",
+    "scheduler-plugins": "scheduler-plugins",
+    "yunikorn": "YuniKorn",
+    "kai-scheduler": "KAI Scheduler",
+}
+"""Words in names and images, and who it is."""
+_APART: Final = "let each pod name one scheduler, and keep groups.schedulerNames and groups.ways to what is ours"
+
+
+async def other_schedulers(reader: ClusterReader) -> list[Finding]:
+    """Deployments of schedulers that place groups themselves."""
+    found = [(who, one) for one in await reader.list_objects(DEPLOYMENTS) if (who := _scheduler(one))]
+    why = "it reads the same labels and annotations as we do"
+    return [warning(f"{who} runs here ({place(one)})", why, _APART) for who, one in found] or [
+        ok("no other scheduler of groups is deployed")
+    ]
+
+
+async def other_webhooks(reader: ClusterReader) -> list[Finding]:
+    """Mutating webhooks for pods that bear one of these names."""
+    found: list[Finding] = []
+    for one in await reader.list_objects(MUTATING_WEBHOOKS):
+        name = str(nested(one, "metadata", "name"))
+        who = _who(" ".join([name, *(str(nested(it, "name")) for it in as_list(one.get("webhooks")))]))
+        rules = [rule for it in as_list(one.get("webhooks")) for rule in as_list(nested(it, "rules"))]
+        if not any("pods" in as_list(nested(rule, "resources")) for rule in rules):
+            continue
+        if who:
+            why = f"{who} may change the group, the scheduler or the gates of pods after us"
+            found.append(warning(f"the webhook configuration {name} changes pods, too", why, _APART))
+    return found
+
+
+def _scheduler(deployment: Json) -> str:
+    """Whose scheduler it is; "" for anything else, such as the rest of the same project."""
+    words = [str(nested(deployment, "metadata", "name")), *_images(deployment)]
+    return _who(" ".join(words)) if any("scheduler" in it for it in words) else ""
+
+
+def _who(text: str) -> str:
+    return next((who for word, who in KNOWN.items() if word in text), "")

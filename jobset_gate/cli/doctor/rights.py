@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobset_gate import names
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import (
     ClusterReader,
     Finding,
@@ -17,12 +18,7 @@ from jobset_gate.cli.doctor.check import (
     warning,
     webhooks,
 )
-from jobset_gate.cli.doctor.webhook_configurations import (
-    for_jobs,
-    for_leader_worker_sets,
-    for_pods,
-    for_start_groups,
-)
+from jobset_gate.cli.doctor.webhook_configurations import hooks_for
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import (
@@ -41,6 +37,7 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.objects.unstructured import Json, nested
+from jobset_gate.sources.table import JOB, LWS, START_GROUP
 from webhook.registration import MUTATING
 
 
@@ -84,33 +81,34 @@ CONTROLLER: Final = (
     RequiredRight("get", LEASES, "it cannot lead", name=names.LEASE),
     RequiredRight("update", LEASES, "it cannot lead", name=names.LEASE),
 )
-GROUPS: Final = (
-    RequiredRight("patch", PODS, "no group is opened"),
-    RequiredRight("list", NODES, "it cannot tell where there is room", vital=False),
-)
-"""In addition, where pod groups are enabled."""
-OF_JOBS: Final = (
-    RequiredRight("get", JOBS, "no gang of a Job is released"),
-    RequiredRight("patch", JOBS, "no gang of a Job shows how far it is", part="status", vital=False),
-)
-"""In addition, where Jobs may be gangs."""
-OF_LEADER_WORKER_SETS: Final = (
-    RequiredRight("list", LEADER_WORKER_SETS, "no group of a LeaderWorkerSet shows how far it is", vital=False),
-    RequiredRight("watch", LEADER_WORKER_SETS, "no group of a LeaderWorkerSet shows how far it is", vital=False),
-    RequiredRight(
-        "patch", LEADER_WORKER_SETS, "no LeaderWorkerSet shows how far its groups are", part="status", vital=False
+_STATUS_OF_LWS: Final = "no group of a LeaderWorkerSet shows how far it is"
+_WHOSE_WORKERS: Final = "it cannot tell which worker pods belong to which leader"
+MORE: Final[dict[Source | None, tuple[RequiredRight, ...]]] = {
+    None: (
+        RequiredRight("patch", PODS, "no group is opened"),
+        RequiredRight("list", NODES, "it cannot tell where there is room", vital=False),
     ),
-    RequiredRight("list", STATEFUL_SETS, "it cannot tell which worker pods belong to which leader"),
-    RequiredRight("watch", STATEFUL_SETS, "it cannot tell which worker pods belong to which leader"),
-    RequiredRight("patch", PODS, "pods of LeaderWorkerSets that cannot reach the gate stream are not released"),
-)
-"""In addition, where groups of LeaderWorkerSets may be gangs."""
-OF_START_GROUPS: Final = (
-    RequiredRight("patch", PODS, "pods of start groups that cannot reach the gate stream are not released"),
-    RequiredRight("get", STATEFUL_SETS, "it cannot tell that a StatefulSet never creates enough pods", vital=False),
-    RequiredRight("patch", CONFIGMAPS, "no start group shows how far it is", vital=False),
-)
-"""In addition, where there may be start groups."""
+    JOB: (
+        RequiredRight("get", JOBS, "no gang of a Job is released"),
+        RequiredRight("patch", JOBS, "no gang of a Job shows how far it is", part="status", vital=False),
+    ),
+    LWS: (
+        RequiredRight("list", LEADER_WORKER_SETS, _STATUS_OF_LWS, vital=False),
+        RequiredRight("watch", LEADER_WORKER_SETS, _STATUS_OF_LWS, vital=False),
+        RequiredRight(
+            "patch", LEADER_WORKER_SETS, "no LeaderWorkerSet shows how far its groups are", part="status", vital=False
+        ),
+        RequiredRight("list", STATEFUL_SETS, _WHOSE_WORKERS),
+        RequiredRight("watch", STATEFUL_SETS, _WHOSE_WORKERS),
+        RequiredRight("patch", PODS, "pods of LeaderWorkerSets that cannot reach the gate stream are not released"),
+    ),
+    START_GROUP: (
+        RequiredRight("patch", PODS, "pods of start groups that cannot reach the gate stream are not released"),
+        RequiredRight("get", STATEFUL_SETS, "it cannot tell that a StatefulSet never creates enough pods", vital=False),
+        RequiredRight("patch", CONFIGMAPS, "no start group shows how far it is", vital=False),
+    ),
+}
+"""In addition, where gangs of that source are enabled; None: pod groups."""
 WEBHOOK: Final = (
     RequiredRight(
         "get", MUTATING_WEBHOOKS, "it cannot see whether API servers trust it, and never gets ready", name=MUTATING
@@ -133,10 +131,8 @@ async def of_controller(reader: ClusterReader) -> list[Finding]:
     """A handful of them, without which nothing works."""
     rights = [*CONTROLLER]
     with suppress(NotReadable):
-        rights += GROUPS if await for_pods(reader) else ()
-        rights += OF_JOBS if await for_jobs(reader) else ()
-        rights += OF_LEADER_WORKER_SETS if await for_leader_worker_sets(reader) else ()
-        rights += OF_START_GROUPS if await for_start_groups(reader) else ()
+        for source, more in MORE.items():
+            rights += more if await hooks_for(reader, source) else ()
     found = [it for one in await controllers(reader) for it in await _of_account(reader, one, rights)]
     why = "no Deployment has the labels of the chart's controller"
     remedy = "compare its RBAC with the chart's"

@@ -1,11 +1,15 @@
-"""The webhook configurations: whether they exist, with failurePolicy Fail, or as it is set, and a caBundle."""
+"""The webhook configurations: whether they exist, are as they are set and trust the webhook; its certificates."""
 
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import yaml
+from cryptography import x509
 
 from jobset_gate import names, settings
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import (
     ClusterReader,
     Finding,
@@ -21,11 +25,13 @@ from jobset_gate.kube.resources import (
     CRDS,
     LEADER_WORKER_SETS,
     MUTATING_WEBHOOKS,
+    SECRETS,
     VALIDATING_WEBHOOKS,
     Resource,
 )
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
-from jobset_gate.sources.table import JOB, LWS, START_GROUP
+from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
+from webhook.certs.ca import certificates, decoded
 from webhook.registration import (
     LWS_HOOK,
     MUTATING,
@@ -56,7 +62,7 @@ async def check(reader: ClusterReader) -> list[Finding]:
     found += await _check_jobs(reader)
     found += await _check_start_groups(reader)
     found += await _check_leader_worker_sets(reader)
-    pods = await for_pods(reader)
+    pods = await hooks_for(reader, None)
     found += [_judged(MUTATING_WEBHOOKS, it) for it in pods]
     if not pods:
         why = "pods of groups are not held: each is scheduled as it comes; right if pod groups are switched off"
@@ -67,39 +73,38 @@ async def check(reader: ClusterReader) -> list[Finding]:
 
 async def _check_jobs(reader: ClusterReader) -> list[Finding]:
     """Those for Jobs; nothing to say where Jobs are no gangs."""
-    if not await for_jobs(reader):
+    if not await hooks_for(reader, JOB):
         return []
-    found: list[Finding] = []
-    for resource, hook, name in KEPT:
-        ours = await _hooks(reader, resource, hook_name(hook, JOB))
-        if not ours:
-            why = "the other configuration has one, so gangs of Jobs are half installed"
-            found.append(error(f"{resource.kind} {name} has no webhook for Jobs", why, _INSTALL))
-        found += [it for one in ours if (it := _judged(resource, one, " for Jobs")).level is not FindingLevel.OK]
-    return found or [ok("Jobs are sent to the webhook")]
-
-
-async def _check_start_groups(reader: ClusterReader) -> list[Finding]:
-    """That for pods of start groups; nothing to say where they are switched off."""
-    ours, wanted = await for_start_groups(reader), await installed_gangs(reader)
-    if not ours and wanted is not None and START_GROUP.name in wanted.sources:
-        what = f"{MUTATING_WEBHOOKS.kind} {names.BARRIER_POD_WEBHOOK} is missing"
-        return [error(what, "pods of start groups start without a barrier, though gangs.sources has them", _INSTALL)]
-    return [_judged_start_groups(it, wanted) for it in ours]
+    why = "the other configuration has one, so gangs of Jobs are half installed"
+    return await _check_source(reader, JOB, why) or [ok("Jobs are sent to the webhook")]
 
 
 async def _check_leader_worker_sets(reader: ClusterReader) -> list[Finding]:
     """Those for LeaderWorkerSets and their pods; nothing to say where they are switched off."""
-    pods, wanted = await for_leader_worker_sets(reader), await installed_gangs(reader)
-    missing = [
-        (resource, name) for resource, hook, name in KEPT if not await _hooks(reader, resource, hook_name(hook, LWS))
-    ]
-    missing += [] if pods else [(MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK)]
+    pods, wanted = await hooks_for(reader, LWS), await installed_gangs(reader)
     if not pods and (wanted is None or LWS.name not in wanted.sources):
         return []
     why = "groups of LeaderWorkerSets start without a barrier, or are half installed, though gangs.sources has them"
-    found = [error(f"{it.kind} {name} has no webhook for LeaderWorkerSets", why, _INSTALL) for it, name in missing]
+    found = await _check_source(reader, LWS, why)
+    if not pods:
+        found.append(_lacks(MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK, LWS, why))
     return found or [await _sent(reader)]
+
+
+async def _check_source(reader: ClusterReader, source: Source, why: str) -> list[Finding]:
+    """What is wrong with the webhooks for the workloads of a source, beside those for JobSets."""
+    found: list[Finding] = []
+    for resource, hook, name in KEPT:
+        ours = await _hooks(reader, resource, hook_name(hook, source))
+        if not ours:
+            found.append(_lacks(resource, name, source, why))
+        judged = [_judged(resource, one, f" for {source.kind}s") for one in ours]
+        found += [it for it in judged if it.level is not FindingLevel.OK]
+    return found
+
+
+def _lacks(resource: Resource, name: str, source: Source, why: str) -> Finding:
+    return error(f"{resource.kind} {name} has no webhook for {source.kind}s", why, _INSTALL)
 
 
 async def _sent(reader: ClusterReader) -> Finding:
@@ -110,42 +115,43 @@ async def _sent(reader: ClusterReader) -> Finding:
     return ok("LeaderWorkerSets are sent to the webhook")
 
 
+async def _check_start_groups(reader: ClusterReader) -> list[Finding]:
+    """That for pods of start groups; nothing to say where they are switched off."""
+    ours, wanted = await hooks_for(reader, START_GROUP), await installed_gangs(reader)
+    if not ours and wanted is not None and START_GROUP.name in wanted.sources:
+        what = f"{MUTATING_WEBHOOKS.kind} {names.BARRIER_POD_WEBHOOK} is missing"
+        return [error(what, "pods of start groups start without a barrier, though gangs.sources has them", _INSTALL)]
+    return [_judged_start_groups(it, wanted) for it in ours]
+
+
 async def installed_gangs(reader: ClusterReader) -> settings.Gangs | None:
     """What the settings of the webhook's Deployment say of gangs; None where they cannot be read."""
     with suppress(NotReadable, settings.BadSettings, yaml.YAMLError):
-        for deployment in await webhooks(reader):
-            namespace = str(nested(deployment, "metadata", "namespace"))
-            for volume in as_list(nested(deployment, "spec", "template", "spec", "volumes")):
-                if isinstance(name := nested(volume, "configMap", "name"), str):
-                    config_map = await reader.get_object(CONFIGMAPS, name, namespace)
-                    if isinstance(text := nested(config_map, "data", "settings.yaml"), str):
-                        gangs = as_map(yaml.safe_load(text)).get("gangs")
-                        return settings.load({"gangs": gangs or {}}).gangs
+        for namespace, name in await _volumes(reader, "configMap", "name"):
+            text = nested(await reader.get_object(CONFIGMAPS, name, namespace), "data", "settings.yaml")
+            if isinstance(text, str):
+                return settings.load({"gangs": as_map(yaml.safe_load(text)).get("gangs") or {}}).gangs
     return None
 
 
-async def for_start_groups(reader: ClusterReader) -> list[FoundWebhook]:
-    """That to which pods of start groups are sent; none where gangs.sources leaves them out."""
-    return await _hooks(reader, MUTATING_WEBHOOKS, START_GROUP_HOOK)
+async def _volumes(reader: ClusterReader, *path: str) -> list[tuple[str, str]]:
+    """Namespace and name of the objects that the webhook's pods mount."""
+    return [
+        (str(nested(deployment, "metadata", "namespace")), name)
+        for deployment in await webhooks(reader)
+        for volume in as_list(nested(deployment, "spec", "template", "spec", "volumes"))
+        if isinstance(name := nested(volume, *path), str)
+    ]
 
 
-async def for_leader_worker_sets(reader: ClusterReader) -> list[FoundWebhook]:
-    """That to which pods of LeaderWorkerSets are sent; none where gangs.sources leaves them out."""
-    return await _hooks(reader, MUTATING_WEBHOOKS, LWS_HOOK)
-
-
-async def for_pods(reader: ClusterReader) -> list[FoundWebhook]:
-    """Those by which pods of groups are held."""
-    return await _hooks(reader, MUTATING_WEBHOOKS, POD_HOOK)
-
-
-async def for_jobsets(reader: ClusterReader) -> list[FoundWebhook]:
-    return [it for resource, hook, _ in KEPT for it in await _hooks(reader, resource, hook)]
-
-
-async def for_jobs(reader: ClusterReader) -> list[FoundWebhook]:
-    """Those to which Jobs are sent; none where gangs.sources leaves them out."""
-    return [it for resource, hook, _ in KEPT for it in await _hooks(reader, resource, hook_name(hook, JOB))]
+async def hooks_for(reader: ClusterReader, source: Source | None) -> list[FoundWebhook]:
+    """Our webhooks for the workloads or pods of a source, None: for pods of groups; none where they are left out."""
+    if source in (JOBSET, JOB):
+        wanted = [(resource, hook_name(hook, source)) for resource, hook, _ in KEPT]
+    else:
+        pods = {START_GROUP: START_GROUP_HOOK, LWS: LWS_HOOK, None: POD_HOOK}
+        wanted = [(MUTATING_WEBHOOKS, pods[source])]
+    return [it for resource, hook in wanted for it in await _hooks(reader, resource, hook)]
 
 
 async def _hooks(reader: ClusterReader, resource: Resource, hook: str) -> list[FoundWebhook]:
@@ -185,3 +191,39 @@ def _judged(resource: Resource, found: FoundWebhook, part: str = "") -> Finding:
         why = "what is created while the webhook is down is not held"
         return warning(f"{resource.kind} {name} has the failurePolicy Ignore", why, "set webhook.failurePolicy to Fail")
     return ok(f"{resource.kind} {name} is there")
+
+
+# --- Certificates -----------------------------------------------------------------------------------------------------
+
+SOON: Final = timedelta(days=7)
+_RENEW: Final = "read the log of the webhook, which renews its own; with cert-manager see its Certificate"
+
+
+async def bundles(reader: ClusterReader) -> list[Finding]:
+    """What stands in caBundle."""
+    hooks = [it for source in (JOBSET, START_GROUP, None) for it in await hooks_for(reader, source)]
+    found = [(name, nested(hook, "clientConfig", "caBundle")) for name, hook in hooks]
+    return [judge(f"the CA that {name} trusts", certificates(decoded(text))) for name, text in found if text]
+
+
+async def serving(reader: ClusterReader) -> list[Finding]:
+    """Nothing to say where the webhook has its certificates from itself."""
+    found: list[Finding] = []
+    for namespace, name in await _volumes(reader, "secret", "secretName"):
+        secret = await reader.get_object(SECRETS, name, namespace)
+        leaf = certificates(decoded(nested(secret, "data", "tls.crt")))[:1]
+        found.append(judge(f"the webhook's certificate in Secret {namespace}/{name}", leaf))
+    return found
+
+
+def judge(what: str, made: Sequence[x509.Certificate]) -> Finding:
+    """By the dates of that of them which is valid longest."""
+    now = datetime.now(UTC)
+    valid = [it for it in made if it.not_valid_before_utc <= now < it.not_valid_after_utc]
+    if not valid:
+        ends = ", ".join(f"{it.not_valid_after_utc:%Y-%m-%d %H:%M} UTC" for it in made)
+        return error(f"{what} is not valid now", f"valid until {ends}" if ends else "there is no certificate", _RENEW)
+    last = max(valid, key=lambda it: it.not_valid_after_utc)
+    life, left = last.not_valid_after_utc - last.not_valid_before_utc, last.not_valid_after_utc - now
+    dates = f"valid until {last.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+    return warning(f"{what} ends soon", dates, _RENEW) if left < min(SOON, life / 6) else ok(f"{what} is valid", dates)

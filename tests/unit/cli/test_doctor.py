@@ -5,6 +5,7 @@ import json
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.cli.commands.doctor import findings
-from jobset_gate.cli.doctor import certificates, dry_runs, webhook_configurations
+from jobset_gate.cli.doctor import dry_runs, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, FindingLevel
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
@@ -33,6 +34,7 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups, Settings
+from jobset_gate.sources.table import JOBSET
 from tests.fakes import jobs, jobsets, stored_pod_groups
 from tests.fakes.admission_server import (
     BUNDLE,
@@ -182,7 +184,10 @@ def levels(found: dict[str, Json]) -> dict[str, str]:
 )
 async def test_a_webhook_that_cannot_be_called(camp: StoredJobSet, stops: bool, what: str, words: str) -> None:
     """An API server reads a changed configuration after a while: the check is repeated until then."""
-    reader, checks = ClusterReader(camp.client, camp.namespace, camp.namespace), [("x", dry_runs.good)]
+    reader, checks = (
+        ClusterReader(camp.client, camp.namespace, camp.namespace),
+        [("x", partial(dry_runs.gets_barrier, JOBSET))],
+    )
     async with registered(camp.client, camp.namespace) as server, asyncio.timeout(PATIENCE):
         if stops:
             await server.stop()
@@ -315,7 +320,7 @@ async def test_the_configuration_for_start_groups_is_as_the_settings_say(
     about = f"MutatingWebhookConfiguration {names.BARRIER_POD_WEBHOOK} "
     found = [it for it in await findings(reader, [("x", webhook_configurations.check)]) if it.what.startswith(about)]
     assert [(str(it.level), it.what.removeprefix(about)) for it in found] == expected
-    bundles = await findings(reader, [("x", certificates.bundles)])
+    bundles = await findings(reader, [("x", webhook_configurations.bundles)])
     assert [it.what for it in bundles] == ([f"the CA that {about.split()[1]} trusts is valid"] if bundle else [])
 
 

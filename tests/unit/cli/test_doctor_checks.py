@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from jobset_gate.cli.commands.doctor import findings, to_document, to_text
-from jobset_gate.cli.doctor import certificates, prerequisites
+from jobset_gate.cli.doctor import prerequisites, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, unknown, warning
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
@@ -75,13 +75,13 @@ def test_how_often_a_kubelet_looks(shown: str, level: FindingLevel) -> None:
 def test_how_long_a_certificate_serves(begun: int, life: int, level: FindingLevel) -> None:
     began = datetime.now(UTC) - timedelta(days=begun, minutes=1)
     made = ca.create("ca", now=began, life=timedelta(days=life)).certificate
-    assert certificates.judge("it", (made,)).level is level
+    assert webhook_configurations.judge("it", (made,)).level is level
 
 
 def test_of_several_cas_the_last_one_counts() -> None:
     now = datetime.now(UTC)
     ends = [ca.create("ca", now=now - timedelta(days=9), life=timedelta(days=it)).certificate for it in (8, 10, 365)]
-    found = certificates.judge("it", ends)
+    found = webhook_configurations.judge("it", ends)
     assert (found.level, f"{ends[-1].not_valid_after_utc:%Y-%m-%d}" in found.why) == (FindingLevel.OK, True)
 
 
