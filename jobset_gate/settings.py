@@ -63,7 +63,14 @@ class BadSettings(JobsetGateError, ValueError):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        defer_build=True,  # most commands need one section of them, if any
+    )
 
 
 class Resources(_Section):
@@ -147,9 +154,9 @@ class Groups(_Section):
 class Settings(_Section):
     """Settings of the webhook, and those that it shares with the controller."""
 
-    barrier: Barrier = Barrier()
-    gangs: Gangs = Gangs()
-    groups: Groups = Groups()
+    barrier: Barrier = Field(default_factory=Barrier)
+    gangs: Gangs = Field(default_factory=Gangs)
+    groups: Groups = Field(default_factory=Groups)
 
 
 def load(values: Mapping[str, Any] | None) -> Settings:

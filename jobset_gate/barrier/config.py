@@ -28,7 +28,7 @@ _TARGET: Final = "must be the name of a replicatedJob"
 class TimeoutConfig(BaseModel):
     """Schema for a workload of one template: these keys only, and no type coercion."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     timeoutAfterSeconds: Annotated[int, Field(ge=1, le=MAX_TIMEOUT)] | None = None  # noqa: N815 - the API's name
     """Seconds from the first started pod to the timeout; absent or null: none."""
