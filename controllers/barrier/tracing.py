@@ -14,6 +14,7 @@ import structlog
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.metrics import main_starts
+from jobset_gate.barrier import wire
 from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
@@ -128,7 +129,7 @@ class GangTracer:
     async def _trace(self, key: GangKey, decided: _Decided) -> Trace:
         mine = ListScope(PODS, key.namespace, decided.workload.source.pods_selector(key.name))
         client = self._client.without_retries()
-        found = [pod async for pod in list_objects(client, mine, decode.TimedPod, on_unreadable=lambda _: None)]
+        found = [pod async for pod in list_objects(client, mine, wire.MemberPod, on_unreadable=lambda _: None)]
         pulls = await self._pulls(client, key.namespace, {pod.metadata.uid for pod in found})
         timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in found]
         pods = decode.pods_of_gang(decided.seen, timed)

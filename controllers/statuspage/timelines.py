@@ -10,7 +10,7 @@ import msgspec
 
 from controllers.statuspage.pods import PodList, pod_list
 from jobset_gate import names
-from jobset_gate.barrier import messages
+from jobset_gate.barrier import messages, wire
 from jobset_gate.barrier.model import (
     GangKey,
     GangSnapshot,
@@ -158,7 +158,7 @@ class TimelineRenderer:
 
     async def _make(self, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
         """In a thread: thousands of pods take a while, and the event loop is the controller's."""
-        pods = list_objects(self._client, scope, decode.TimedPod, PAGE, on_unreadable=lambda _: None)
+        pods = list_objects(self._client, scope, wire.MemberPod, PAGE, on_unreadable=lambda _: None)
         timed = [decode.decode_pod(pod) async for pod in pods]
         return await asyncio.to_thread(self._reduce, build, timed, pending)
 

@@ -263,13 +263,13 @@ class ResourceRequirements(WireStruct, frozen=True):
 class MainContainer(WireStruct, frozen=True):
     """A main container of a pod template."""
 
+    name: str = ""
     resources: ResourceRequirements = ResourceRequirements()
 
 
 class InitContainer(MainContainer, frozen=True):
     """An init container of a pod template; it may be the barrier."""
 
-    name: str = ""
     env: list[EnvVar] | None = None
     restart_policy: str = ""
 

@@ -23,29 +23,11 @@ PULLED: Final = "involvedObject.kind=Pod,reason=Pulled"
 _CONTAINER: Final = re.compile(r"spec\.(?:initC|c)ontainers\{(.*)\}")
 
 
-class ContainerName(wire.WireStruct, frozen=True):
-    """A container of a pod's spec."""
-
-    name: str = ""
-
-
-class TimedPodSpec(wire.PodSpec, frozen=True):
-    """spec of a pod, with its main containers."""
-
-    containers: list[ContainerName] | None = None
-
-
-class TimedPod(wire.Pod, frozen=True):
-    """A core/v1 Pod whose image pulls matter."""
-
-    spec: TimedPodSpec = TimedPodSpec()
-
-
 Pulls = Mapping[str, float]
 """When each container's image was there first, by the name of the container."""
 
 
-def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
+def decode_pod(seen: wire.MemberPod, pulls: Pulls | None = None) -> PodTimeline:
     """Its way as far as its status and its kubelet's Events tell."""
     meta, status = seen.metadata, seen.status
     labels, notes = meta.labels or NO_LABELS, meta.annotations or NO_ANNOTATIONS
@@ -121,7 +103,7 @@ def _gate(barrier: wire.ContainerStatus | None) -> tuple[float | None, float | N
     return (start, end, None) if state.running or run.exit_code == 0 else (start, None, end)
 
 
-def _gone(seen: TimedPod, barrier: wire.ContainerStatus | None, *, ran: bool) -> frozenset[Step]:
+def _gone(seen: wire.MemberPod, barrier: wire.ContainerStatus | None, *, ran: bool) -> frozenset[Step]:
     """Steps that it has reached, whatever their times: those before them follow."""
     run = _run(barrier.state) if barrier is not None else None
     reached = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -297,14 +297,21 @@ class GangSource(ResourceSource):
 
 
 async def fetch_gang(
-    client: Client, namespace: str, source: Source, name: str, permissions: Permissions, *, pods: bool = True
+    client: Client,
+    namespace: str,
+    source: Source,
+    name: str,
+    permissions: Permissions,
+    *,
+    pods: bool = True,
+    known: Mapping[Resource, Sequence[Any]] | None = None,
 ) -> FetchedGang | None:
-    """One workload with what belongs to it; None if it asks for no gate.
+    """One workload with what belongs to it; None if it asks for no gate. `known`: as for `load`.
 
     Raises ObjectNotFound, and CommandError where it may not be read.
     """
     found = GangSource(client, namespace, permissions, of=(source,), name=name, pods=pods)
-    await found.load()
+    await found.load(known)
     gang = found.one()
     if gang is None and source.gates_pods:
         lacks = f"{source.slot_words[0]} pod" if source.slot_words else "pod any more"

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
 from jobset_gate.explain.gang import explain_ungated
 from jobset_gate.explain.model import Explanation, GangState, ReplicatedJobCount
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import LEADER_WORKER_SETS
+from jobset_gate.kube.resources import LEADER_WORKER_SETS, Resource
 from jobset_gate.sources.lws import LeaderWorkerSetSeen, group_index
 from jobset_gate.sources.table import LWS
 
@@ -68,10 +68,16 @@ class LeaderWorkerSetSource(GangSource):
             raise ObjectNotFound(f"{where} not found in namespace {self.lws_namespace}")
 
 
-async def fetch_groups(client: Client, namespace: str, name: str, permissions: Permissions) -> "LwsGroups":
+async def fetch_groups(
+    client: Client,
+    namespace: str,
+    name: str,
+    permissions: Permissions,
+    known: Mapping[Resource, Sequence[Any]] | None = None,
+) -> "LwsGroups":
     """Those of a LeaderWorkerSet with a gate. Raises ObjectNotFound, and CommandError if it asks for none."""
     source = LeaderWorkerSetSource(client, namespace, name, permissions)
-    await source.load()
+    await source.load(known)
     source.check_found()
     if source.is_ungated:
         raise CommandError(f"{LWS.kind} {name} in namespace {namespace} asks for no start barrier: it has no gate")

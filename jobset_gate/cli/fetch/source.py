@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Self, TypeVar
@@ -86,6 +86,7 @@ class ResourceSource:
         """Why there is nothing to show, and never will be."""
         self.watching = False
         self._client = client
+        self._known: Mapping[Resource, Sequence[Any]] = {}
         self._informers: list[AnyInformer] = []
         self._without: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -105,8 +106,12 @@ class ResourceSource:
 
     # --- Read once ---------------------------------------------------------------------------------------------------
 
-    async def load(self) -> None:
-        """Reads everything once. Raises CommandError where there is nothing to show, and what Client.list raises."""
+    async def load(self, known: Mapping[Resource, Sequence[Any]] | None = None) -> None:
+        """Reads everything once. Raises CommandError where there is nothing to show, and what Client.list raises.
+
+        `known`: objects that the caller has read already, by their resource.
+        """
+        self._known = known or {}
         await self._load_all(self.sources())
         self.permissions.missing.sort()
         self.check()
@@ -118,7 +123,9 @@ class ResourceSource:
         """An object that cannot be decoded is named, and hides no other."""
         name, add = _selected_name(source), self.permissions.add_sentence
         try:
-            if name:
+            if source.resource in self._known:
+                found = list(self._known[source.resource])
+            elif name:
                 found = [await self._client.get(source.resource, name, source.namespace, type=source.wire)]
             else:
                 listed = list_objects(self._client, source.scope, source.wire, PAGE, on_unreadable=add)

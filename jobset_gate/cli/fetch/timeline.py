@@ -1,12 +1,12 @@
 """What timelines are made of: the gang, its pods with their times, and the Events of pulled images."""
 
-import asyncio
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import aclosing
 from typing import Final
 
 from jobset_gate import names
+from jobset_gate.barrier import wire
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError
@@ -31,10 +31,8 @@ MAX_EVENTS: Final = 50_000
 async def fetch_gang_timeline(resolver: Resolver, source: Source, name: str) -> list[Timeline]:
     """A list of one. Raises CommandError if there is no such gang, or its pods may not be read."""
     client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
-    found, pods = await asyncio.gather(
-        fetch_gang(client, namespace, source, name, permissions, pods=source.gates_pods),
-        _timed_pods(client, namespace, source.pods_selector(name), permissions),
-    )
+    pods = await _timed_pods(client, namespace, source.pods_selector(name), permissions)
+    found = await fetch_gang(client, namespace, source, name, permissions, pods=source.gates_pods, known={PODS: pods})
     if found is None:
         what = names.CONFIG_FIELD if source.has_config_field else f"annotation {names.CONFIG}"
         raise CommandError(f"{source.kind} {namespace}/{name} asks for no gate: it has no {what}")
@@ -44,15 +42,13 @@ async def fetch_gang_timeline(resolver: Resolver, source: Source, name: str) -> 
 async def fetch_lws_timelines(resolver: Resolver, name: str) -> list[Timeline]:
     """Those of all groups of a LeaderWorkerSet. Raises CommandError if it is not there, or its pods may not be read."""
     client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
-    groups, pods = await asyncio.gather(
-        fetch_groups(client, namespace, name, permissions),
-        _timed_pods(client, namespace, f"{GATED_PODS},{names.LWS_NAME}={name}", permissions),
-    )
+    pods = await _timed_pods(client, namespace, f"{GATED_PODS},{names.LWS_NAME}={name}", permissions)
+    groups = await fetch_groups(client, namespace, name, permissions, known={PODS: pods})
     return await _gang_timelines(resolver, groups.gangs.values(), pods)
 
 
 async def _gang_timelines(
-    resolver: Resolver, gangs: Iterable[FetchedGang], pods: Sequence[decode.TimedPod]
+    resolver: Resolver, gangs: Iterable[FetchedGang], pods: Sequence[wire.MemberPod]
 ) -> list[Timeline]:
     permissions, now = resolver.permissions, time.time()
     pulls = await fetch_image_pulls(
@@ -76,10 +72,10 @@ async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeli
     return pod_group_timeline(status, map(decode.decode_pod, pods), time.time(), permissions.missing)
 
 
-async def _timed_pods(client: Client, namespace: str, labels: str, permissions: Permissions) -> list[decode.TimedPod]:
+async def _timed_pods(client: Client, namespace: str, labels: str, permissions: Permissions) -> list[wire.MemberPod]:
     scope, add = ListScope(PODS, namespace, labels), permissions.add_sentence
     try:
-        return [it async for it in list_objects(client, scope, decode.TimedPod, page_size=PAGE, on_unreadable=add)]
+        return [it async for it in list_objects(client, scope, wire.MemberPod, page_size=PAGE, on_unreadable=add)]
     except Forbidden as no:
         raise CommandError(f"{forbidden_text('list', PODS, namespace)}: {no.message}") from no
 

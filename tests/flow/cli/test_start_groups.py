@@ -2,13 +2,14 @@
 
 import re
 import time
+from typing import Any
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, Resource
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import install_jobset_crd
@@ -180,6 +181,23 @@ async def test_a_timeline_has_the_pods_of_one_owner(
     assert [it["name"] for it in found["pods"]] == ["ring-0", "ring-1"]
     table = (await cli("timeline", "pod/ring-0")).out
     assert table.startswith(f"StartGroup {namespace}/ring: 1/2 pods started; ")
+
+
+@embedded
+async def test_a_timeline_lists_the_pods_of_its_gang_once(
+    ring: StoredStartGroup, cli: CliShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed, real = list[Resource](), Client.list
+
+    async def noted(client: Client, resource: Resource, *arguments: Any, **more: Any) -> Any:
+        listed.append(resource)
+        return await real(client, resource, *arguments, **more)
+
+    monkeypatch.setattr(Client, "list", noted)
+    assert "1/2 pods started; " in (await cli("timeline", "pod/ring-0")).out
+    assert listed.count(PODS) == 1
+    assert (await cli("timeline", "startgroup/ring")).code == 0
+    assert listed.count(PODS) == 1 + 2, "of all owners, to find which gang is meant, and then of the gang"
 
 
 @embedded

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import Generation
 from jobset_gate.timeline import decode
 from jobset_gate.timeline.model import PodTimeline, Step
@@ -14,7 +15,7 @@ PASSED = status(BARRIER, exit=0)
 
 
 def read(body: dict[str, Any], pulls: dict[str, float] | None = None) -> PodTimeline:
-    return decode.decode_pod(msgspec.json.decode(msgspec.json.encode(body), type=decode.TimedPod), pulls)
+    return decode.decode_pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.MemberPod), pulls)
 
 
 def mains(*found: Any, phase: str = "Running", init: Any = PASSED) -> dict[str, Any]:
