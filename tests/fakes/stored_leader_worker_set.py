@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from typing_extensions import override
@@ -11,7 +12,7 @@ from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
 from jobset_gate.fake.jobset_crd import until_served
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from jobset_gate.sources.table import LWS
 from tests.fakes.stored_gang import Json, StoredJobSet
@@ -83,6 +84,21 @@ class StoredLeaderWorkerSet(StoredJobSet):
             more = {"labels": self._group_labels(number), "ownerReferences": [owner("Pod", leader, uid)]}
             self.uids[f"sts/{leader}"] = await self._stateful_set(leader, **more)
         return uid
+
+    async def recreated(self, number: int) -> None:
+        """Another leader and worker in the place of those that there are, which both start."""
+        leader = f"vllm-{number}"
+        gone = (
+            (PODS, leader),
+            (PODS, f"{leader}-1"),
+            (STATEFUL_SETS, leader),
+            (CONFIGMAPS, LWS.config_map_name(leader)),
+        )
+        for resource, name in gone:
+            with suppress(NotFound):  # garbage, which the API server may collect itself
+                await self.client.delete(resource, name, self.namespace, grace_seconds=0)
+        for index in range(2):
+            await self.started(index, "", number)
 
     async def _stateful_set(self, name: str, **meta: Any) -> str:
         spec = {"replicas": 0, "serviceName": "", "selector": {"matchLabels": {"a": "b"}}, "template": {}}

@@ -73,7 +73,10 @@ def wait(
     r"""Wait for what is decided about the present generation of each gang, or of each pod group.
 
     Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
-    more. Watches the JobSet (or Job) and its ConfigMap, with the right to get, list and watch JobSets (or Jobs); of
+    more. A LeaderWorkerSet as a whole is waited for until the time is over, since LWS creates a group that has timed
+    out again.
+
+    Watches the JobSet (or Job) and its ConfigMap, with the right to get, list and watch JobSets (or Jobs); of
     start groups their pods and ConfigMap; of LeaderWorkerSets, whose groups below spec.replicas all have to start,
     also these and StatefulSets; of pod groups their PodGroups, pods and records.
 

@@ -51,7 +51,9 @@ def watch(
 
     On a terminal with bars that move; elsewhere a line for every change. Ends with 0 when the gang is released or
     the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
-    is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps, for a
+    is over. A LeaderWorkerSet as a whole is watched on, since LWS creates a group that has timed out again.
+
+    Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps, for a
     start group only the last two.
     """
     run_and_exit(run(name, owner, timeout, Invocation(program(ctx), cluster, namespace), config))

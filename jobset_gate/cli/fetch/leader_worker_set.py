@@ -104,7 +104,7 @@ class LwsGroups:
         return sorted(number for number in numbers if number in wanted)
 
     def outcome(self, now: float) -> WaitOutcome:
-        """Released when every group that is wanted is; ended by the first that has timed out for good."""
+        """Released when every group that is wanted is: LWS creates a group that has timed out again."""
         if not self.gangs and self.parent is None:
             return WaitOutcome(message="was deleted", final=True)
         found = {number: gang_outcome(self.gangs[number].gang, now) for number in self._wanted_of(self.gangs)}
@@ -112,11 +112,12 @@ class LwsGroups:
         late = {number: it for number, it in found.items() if WaitGoal.TIMED_OUT in it.reached}
         ended = next((number for number in late if number not in open_), None)
         if ended is not None:
-            return WaitOutcome(frozenset({WaitGoal.TIMED_OUT}), f"group {ended}: {late[ended].message}")
+            reached = frozenset({WaitGoal.TIMED_OUT})
+            return WaitOutcome(reached, f"group {ended}: {late[ended].message}", recreated=True)
         if len(open_) < len(self.wanted):
             return WaitOutcome(message=started_groups(len(open_), len(self.wanted)))
-        reached = {WaitGoal.RELEASED} | ({WaitGoal.TIMED_OUT} if late else set())
-        return WaitOutcome(frozenset(reached), started_groups(len(open_), len(self.wanted)))
+        both = {WaitGoal.RELEASED} | ({WaitGoal.TIMED_OUT} if late else set())
+        return WaitOutcome(frozenset(both), started_groups(len(open_), len(self.wanted)))
 
     def explained(self, groups: Mapping[int, Explanation], now: float, *, with_missing: bool = False) -> Explanation:
         """As a whole. `groups`: their explanations; `with_missing`: what they lack, too."""

@@ -33,10 +33,14 @@ class WaitOutcome:
     reached: frozenset[WaitGoal] = frozenset()
     message: str = ""
     final: bool = False
+    recreated: bool = False
+    """What has timed out is created again, and may be released then."""
 
     def is_over(self, end: WaitGoal) -> bool:
-        """Whether it has come true, or never will. What ends the wait of a start barrier ends it for good."""
-        return end in self.reached or self.final or (end in GANG_GOALS and bool(self.reached & GANG_GOALS))
+        """Whether it has come true, or never will. What ends the wait of one start barrier ends it for good."""
+        if end in self.reached or self.final:
+            return True
+        return end in GANG_GOALS and bool(self.reached & GANG_GOALS) and not self.recreated
 
     def text(self, subject: str, end: WaitGoal) -> str:
         """That it has come true. Raises CommandError where it never will."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any, cast
@@ -122,11 +123,21 @@ async def test_wait_and_watch_end_when_every_group_below_replicas_has_started(
             assert (ran.code, ran.out.splitlines()[-1]) == (0, "lws/vllm released: all 2 groups have started"), command
 
 
-async def test_wait_ends_with_a_group_that_has_timed_out(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+async def test_wait_goes_on_when_a_group_has_timed_out_since_it_is_created_again(
+    vllm: StoredLeaderWorkerSet, cli: CliShell
+) -> None:
     await vllm.decided(1, VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "1/2 pods started")
-    ran = await cli("wait", "lws/vllm")
-    assert (ran.code, "lws/vllm was not released but timed out: group 1: 1/2 pods started" in ran.err) == (1, True)
     assert (await cli("wait", "lws/vllm", "--for=timedout")).code == 0
+    for command in (("wait", "--timeout=1s"), ("watch", "--timeout=1s")):
+        assert (await cli(*command, "lws/vllm")).code == 3, command
+    one = await cli("wait", "lws/vllm/1")
+    assert (one.code, "lws/vllm/1 was not released but timed out: 1/2 pods started" in one.err) == (1, True)
+
+    waiting = asyncio.create_task(cli("wait", "lws/vllm", "--timeout=1m"))
+    await vllm.recreated(1)
+    await vllm.decided(1, *STARTED)
+    ran = await waiting
+    assert (ran.code, ran.out) == (0, "lws/vllm released: all 2 groups have started\n")
 
 
 async def test_timelines_are_of_each_group(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
