@@ -211,9 +211,9 @@ class ResourceKind(StrEnum):
     LWS_GROUP = "lws group"
     """One group of it, by the name of its leader pod."""
     START_GROUP = "startgroup"
-    """Resolved to its gang, one of those of its name: `cli/fetch/start_groups.py`."""
+    """Resolved to its gang, one of those of its name."""
     TRAIN_JOB = "trainjob"
-    """Resolved to its JobSet: `cli/fetch/train_jobs.py`."""
+    """Resolved to its JobSet."""
     POD = "pod"
     POD_GROUP = "podgroup"
 

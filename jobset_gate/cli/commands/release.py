@@ -20,8 +20,8 @@ from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
 from jobset_gate.cli.fetch.leader_worker_set import LwsGroups, fetch_groups
+from jobset_gate.cli.fetch.names import SOURCE_OF, resolve_gang
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
-from jobset_gate.cli.fetch.resolver import SOURCE_OF, resolve_gang
 from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, get_gang, wait_until
 from jobset_gate.cli.invocation import Invocation

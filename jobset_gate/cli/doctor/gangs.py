@@ -10,8 +10,7 @@ from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import PAGE, ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
 from jobset_gate.cli.doctor.webhook_configurations import hooks_for
 from jobset_gate.cli.fetch.controller_status import controller_status
-from jobset_gate.cli.fetch.gangs import GATED, START_GROUPS, FetchedGang
-from jobset_gate.cli.fetch.lws import GATED_PODS
+from jobset_gate.cli.fetch.gangs import GATED, GATED_PODS, START_GROUPS, FetchedGang
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.explain.model import WAITING_STATES, GangState
 from jobset_gate.kube.errors import Forbidden

@@ -12,7 +12,6 @@ from jobset_gate.barrier.missing import MAX_COMMANDS
 from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
-from jobset_gate.cli.fetch.lws import LwsObjects
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
 from jobset_gate.explain.gang import explain_ungated
@@ -30,42 +29,29 @@ class LeaderWorkerSetSource(GangSource):
     """All groups of the LeaderWorkerSet `name`."""
 
     def __init__(self, client: Client, namespace: str, name: str, permissions: Permissions) -> None:
-        self.lws_name, self.lws_namespace = name, namespace
-        super().__init__(client, namespace, permissions, of=(LWS,))
-
-    def _lws_objects(self) -> LwsObjects:
-        return LwsObjects(self.lws_namespace, f"{LWS.pods_label}={self.lws_name}", self.lws_name)
-
-    @property
-    def parent(self) -> LeaderWorkerSetSeen | None:
-        """The LeaderWorkerSet; None if it is gone, has no config, or may not be read."""
-        return self._lws.found.get((self.lws_namespace, self.lws_name), (None,))[0]
+        self._key = namespace, name
+        super().__init__(client, namespace, permissions, of=(LWS,), whole=name)
 
     @property
     def is_ungated(self) -> bool:
         """It is there and asks for no gate, and no group has one from before."""
-        return not self._lws.pods and self._lws.found.get((self.lws_namespace, self.lws_name)) == (None,)
-
-    @property
-    def is_there(self) -> bool:
-        """It, or a group of it."""
-        return bool(self._lws.pods or self._lws.found)
+        return not self._lws_pods and self._leader_worker_sets.get(self._key) == (None,)
 
     def groups(self) -> "LwsGroups":
-        """What there is of it."""
+        """What there is of it; no parent if it is gone, has no config, or may not be read."""
         found = {group_index(it.gang.workload.key): it for it in self.gangs()}
-        return LwsGroups(
-            self.lws_namespace, self.lws_name, self.parent, {number: it for number, it in found.items() if number >= 0}
-        )
+        (parent,) = self._leader_worker_sets.get(self._key, (None,))
+        return LwsGroups(*self._key, parent, {number: it for number, it in found.items() if number >= 0})
 
     def check_found(self) -> None:
         """Raises ObjectNotFound, and CommandError where it may not be read and no group is seen."""
-        where = f"{LWS.kind} {self.lws_name}"
-        if not self.is_there:
-            if LEADER_WORKER_SETS in self._lws.forbidden:
-                self._lws.add_missing(self.permissions)
-                raise CommandError(f"{where} in namespace {self.lws_namespace} has no gated pod that can be seen")
-            raise ObjectNotFound(f"{where} not found in namespace {self.lws_namespace}")
+        if self._lws_pods or self._leader_worker_sets:
+            return
+        namespace, name = self._key
+        if LEADER_WORKER_SETS in self._forbidden:
+            self._add_missing_of_lws()
+            raise CommandError(f"{LWS.kind} {name} in namespace {namespace} has no gated pod that can be seen")
+        raise ObjectNotFound(f"{LWS.kind} {name} not found in namespace {namespace}")
 
 
 async def fetch_groups(

@@ -6,22 +6,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from jobset_gate import names
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import GangSnapshot
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.bare_names import resolve_bare_name
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups, ungated
-from jobset_gate.cli.fetch.lws import leader_of
+from jobset_gate.cli.fetch.names import SOURCE_OF, gated_gang, get_pod, resolve_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, forbidden_text
-from jobset_gate.cli.fetch.start_groups import gang_of, resolve_start_group, with_capacity
-from jobset_gate.cli.fetch.train_jobs import resolve_train_job
+from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers import output
@@ -29,22 +30,14 @@ from jobset_gate.explain.gang import explain_pod_group, explain_ungated
 from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.resources import PODS
+from jobset_gate.kube.resources import STATEFUL_SETS
 from jobset_gate.objects.unstructured import Json, as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
-from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
+from jobset_gate.sources import startgroup
+from jobset_gate.sources.table import JOBSET
 
 T = TypeVar("T")
-SOURCE_OF: Final = {
-    ResourceKind.JOBSET: JOBSET,
-    ResourceKind.JOB: JOB,
-    ResourceKind.LWS_GROUP: LWS,
-    ResourceKind.START_GROUP: START_GROUP,
-}
-"""The sources that have a kind of their own on the command line."""
-KIND_OF: Final = {kind: source.kind for kind, source in SOURCE_OF.items()} | {ResourceKind.LWS: LWS.kind}
-"""What has a start barrier, as messages name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +132,7 @@ class Resolver:
             explanation = explain_ungated(source, self.namespace, name, time.time())
             return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
         events = GangEvents(self.client, self.namespace, self.permissions)
-        gang = await with_capacity(self.client, await events.added(found.gang, time.time()))
+        gang = await _with_capacity(self.client, await events.added(found.gang, time.time()))
         return [self._explained(replace(found, gang=gang), controller, known, pod)]
 
     def _explained(
@@ -186,33 +179,16 @@ class Resolver:
         return ExplainedObject(self.invocation.rewrite_explanation(explanation), status=status)
 
 
-async def get_pod(client: Client, namespace: str, name: str) -> Json:
-    """Raises ObjectNotFound, and CommandError where the pod may not be read."""
+async def _with_capacity(client: Client, seen: GangSnapshot) -> GangSnapshot:
+    """The gang with why its StatefulSet never has enough pods at once, as far as that may be read."""
+    owner = seen.workload.owner
+    if owner is None or (owner.api_version, owner.kind) != (STATEFUL_SETS.api_version, STATEFUL_SETS.kind):
+        return seen
     try:
-        return await client.get(PODS, name, namespace)
-    except NotFound as gone:
-        raise ObjectNotFound(f"pod {name} not found in namespace {namespace}") from gone
-    except Forbidden as no:
-        raise CommandError(f"{forbidden_text('get', PODS, namespace)} ({no.message})") from no
-
-
-async def resolve_gang(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
-    """As `resolve_name`, with the gang whose barrier holds a pod in the place of the pod."""
-    if argument.kind is not ResourceKind.POD:
-        return await resolve_name(client, namespace, argument)
-    if gang := gated_gang(await get_pod(client, namespace, argument.name)):
-        return gang
-    why = "waits at no start barrier: name its pod group as podgroup/NAME, if it is of one"
-    raise CommandError(f"pod {argument.name} in namespace {namespace} {why}")
-
-
-async def resolve_name(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
-    """What is meant by a bare name, or by that of a TrainJob or start group; any other argument as it is.
-
-    Raises CommandError.
-    """
-    argument = await resolve_bare_name(client, namespace, await resolve_train_job(client, namespace, argument))
-    return await resolve_start_group(client, namespace, argument)
+        found = await client.get(STATEFUL_SETS, owner.name, seen.workload.namespace, type=wire.StatefulSet)
+    except (Forbidden, NotFound):
+        return seen
+    return msgspec.structs.replace(seen, cannot_gather=startgroup.lacks_capacity(found, seen.workload))
 
 
 async def find(
@@ -242,20 +218,3 @@ async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIte
     async with invocation.cluster.connect() as client:
         own = client.access.namespace
         yield Resolver(client, invocation.namespace or own, settings, invocation, (own,))
-
-
-def gated_gang(pod: Json) -> ResourceArgument | None:
-    """The workload whose barrier holds this pod; None if none does."""
-    if gang := gang_of(pod):
-        return ResourceArgument(ResourceKind.START_GROUP, gang)
-    if leader := leader_of(pod):
-        return ResourceArgument(ResourceKind.LWS_GROUP, leader)
-    labels = as_map(nested(pod, "metadata", "labels"))
-    for kind, source in SOURCE_OF.items():
-        if (
-            not source.gates_pods
-            and labels.get(names.GATED) == source.gated
-            and (name := labels.get(source.pods_label))
-        ):
-            return ResourceArgument(kind, name)
-    return None

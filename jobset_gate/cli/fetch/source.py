@@ -2,13 +2,11 @@
 
 import asyncio
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
-from jobset_gate.barrier.model import GangKey, JobSeen, PodSeen
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
@@ -18,7 +16,6 @@ from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer
 from jobset_gate.runtime.paging import list_objects
 from jobset_gate.runtime.store import ObjectChange, ObjectKey
 
-T = TypeVar("T", JobSeen, PodSeen)
 PAGE: Final = 500
 _BY_NAME: Final = "metadata.name="
 _VERBS: Final = {WatchProblemKind.LIST_FAILED: "list", WatchProblemKind.WATCH_FAILED: "watch"}
@@ -205,14 +202,6 @@ def has_fields(selector: str, namespace: str, name: str) -> bool:
         if (fields[field] == value) is bool(differs):
             return False
     return True
-
-
-def by_gang(objects: Iterable[T]) -> defaultdict[GangKey, list[T]]:
-    """By the gang that they say they are of."""
-    found: defaultdict[GangKey, list[T]] = defaultdict(list)
-    for one in objects:
-        found[GangKey(one.namespace, one.gang, one.source)].append(one)
-    return found
 
 
 def keep(cache: dict[ObjectKey, Any]) -> Callable[[ObjectChange[Any]], None]:

@@ -10,9 +10,8 @@ from jobset_gate.barrier import wire
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
+from jobset_gate.cli.fetch.gangs import GATED_PODS, FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.leader_worker_set import fetch_groups
-from jobset_gate.cli.fetch.lws import GATED_PODS
 from jobset_gate.cli.fetch.resolver import Resolver
 from jobset_gate.cli.fetch.source import PAGE, Permissions, forbidden_text
 from jobset_gate.kube.client import Client

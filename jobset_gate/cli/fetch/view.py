@@ -12,9 +12,9 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import GangSource, fetch_gang, kubectl_name
 from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, fetch_groups
+from jobset_gate.cli.fetch.names import SOURCE_OF, gated_gang
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome, pod_group_outcome
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.resolver import SOURCE_OF, gated_gang
 from jobset_gate.cli.fetch.source import ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.explain.gang import explain_pod_group

@@ -8,7 +8,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.policies import job_policies, jobset_policies
+from jobset_gate.cli.fetch.workloads import job_policies, jobset_policies
 from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers.explanation import explanation_text
