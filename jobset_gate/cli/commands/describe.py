@@ -7,12 +7,11 @@ from pathlib import Path
 import typer
 
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.events import events_of
 from jobset_gate.cli.fetch.leader_worker_set import facts as group_facts
 from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ControllerConfig, Namespace, Owner, Subjects, new_app, program
 from jobset_gate.cli.printers import description, output
 from jobset_gate.cli.runner import run_and_exit

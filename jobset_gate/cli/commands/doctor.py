@@ -11,11 +11,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from jobset_gate.cli import logs
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.doctor import dry_runs, gangs, native_probe, prerequisites, rights, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, NotReadable, unknown
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import LogLevel, TextFormat, TextOutput, new_app, program
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output as out

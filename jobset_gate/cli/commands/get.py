@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, NO_VERDICTS, controller_status
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource, kubectl_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import Permissions, ResourceSource, has_fields
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import AliasGroup, ControllerConfig, new_app, option, program
 from jobset_gate.cli.options import namespace as namespace_option
+from jobset_gate.cli.printers import listing as tables
 from jobset_gate.cli.printers import output as out
-from jobset_gate.cli.printers import tables
 from jobset_gate.cli.printers.documents import pod_group_json
-from jobset_gate.cli.printers.formats import (
+from jobset_gate.cli.printers.listing import (
     CHOICES,
+    ItemPrinter,
     Output,
     OutputFormat,
+    PrintedItem,
     parse_output,
     parse_sort_by,
     sort_documents,
 )
-from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.gang import explain_pod_group
 from jobset_gate.explain.text import explanation_json

@@ -14,8 +14,8 @@ import typer
 from jobset_gate import names
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.barrier.source import name_and_index
-from jobset_gate.cli import bypass as acts
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli import opening as acts
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
@@ -24,7 +24,7 @@ from jobset_gate.cli.fetch.names import SOURCE_OF, resolve_gang
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
 from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, get_gang, wait_until
-from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.opening import deliver, release_pods
 from jobset_gate.cli.options import (
     DryRun,
     DryRunOption,
@@ -39,7 +39,6 @@ from jobset_gate.cli.options import (
 )
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.release_pods import deliver, release_pods
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.text import format_duration
 from jobset_gate.kube.client import Client

@@ -11,12 +11,11 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.names import resolve_gang
 from jobset_gate.cli.fetch.resolver import find, open_resolver
 from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_lws_timelines, fetch_pod_group_timelines
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
@@ -29,8 +28,7 @@ from jobset_gate.cli.options import (
 )
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.documents import document_text
-from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
-from jobset_gate.cli.printers.timeline_json import timeline_json
+from jobset_gate.cli.printers.timeline import timeline_bars, timeline_json, timeline_table
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.objects import terminal_text
 from jobset_gate.timeline.model import Timeline

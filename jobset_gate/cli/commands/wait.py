@@ -11,14 +11,13 @@ from typing import Annotated, Final
 import typer
 
 from jobset_gate.barrier.source import Source
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
 from jobset_gate.cli.fetch.names import KIND_OF, resolve_gang
 from jobset_gate.cli.fetch.outcome import GANG_GOALS, WaitGoal, WaitOutcome, gang_outcome, timeout_error
 from jobset_gate.cli.fetch.resolver import Resolver, find, open_resolver
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, PodGroupView, find_lws_view, get_gang, wait_until
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,

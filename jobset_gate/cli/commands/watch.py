@@ -8,12 +8,11 @@ from typing import Annotated, Final
 
 import typer
 
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.outcome import timeout_error
 from jobset_gate.cli.fetch.resolver import open_resolver
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, ViewState, WatchView, find_view
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,

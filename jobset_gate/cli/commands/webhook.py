@@ -1,12 +1,266 @@
 """`webhook`: the admission webhook, served by this process."""
 
 import asyncio
+import ssl
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
 
 from jobset_gate.cli import logs, settings_file
 from jobset_gate.cli.cluster import ClusterOptions
-from jobset_gate.cli.options import Config, LogOptions, new_app
-from jobset_gate.cli.serve import webhook as serving
-from jobset_gate.cli.serve.webhook_options import WebhookOptions
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.logs import log_signal
+from jobset_gate.cli.options import Config, LogOptions, new_app, option
+from jobset_gate.cli.options import port as port_option
+from jobset_gate.cli.runner import run_service
+from jobset_gate.cli.serve import process, registration
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import SECRETS
+from jobset_gate.settings import Settings
+from webhook.certs.ca import certificates
+from webhook.certs.ca_injector import OF_BARRIER_PODS, OF_PODS, CaInjector
+from webhook.certs.controller import CertificateController
+from webhook.certs.rotation import RotationPolicy
+from webhook.certs.serving import LOOPBACK, Rollover, ServingCertificate, ServingFiles, self_signed
+from webhook.certs.sources import CaSecretStore, FileSource, OwnCaSource
+from webhook.metrics import WebhookMetrics
+from webhook.server import WebhookServer, serve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """What the command line asks for."""
+
+    host: Annotated[str, option("--host", "ADDRESS", "The address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, port_option("--port", "The port; 0 takes a free one.")] = 9443
+    tls_cert: Annotated[
+        Path | None, option("--tls-cert", "FILE", "The certificate (PEM); read again when it changes.")
+    ] = None
+    tls_key: Annotated[Path | None, option("--tls-key", "FILE", "Its key (PEM).")] = None
+    tls_ca: Annotated[
+        Path | None,
+        option("--tls-ca", "FILE", "With --register or --publish-ca: the CA that the API server shall trust."),
+    ] = None
+    self_signed: Annotated[
+        bool, typer.Option("--self-signed", help="Serve a throw-away certificate, made at each start.")
+    ] = False
+    own_ca: Annotated[
+        str | None,
+        option(
+            "--own-ca",
+            "SECRET",
+            "Keep a CA in this Secret of the Service's namespace, sign a certificate in memory, and keep the"
+            " caBundle of the webhook configurations.",
+        ),
+    ] = None
+    ca_days: Annotated[
+        float, option("--ca-days", "DAYS", "With --own-ca: how long a CA lives.", min=0.05, max=36500)
+    ] = 365.0
+    leaf_hours: Annotated[
+        float, option("--leaf-hours", "HOURS", "With --own-ca: how long a certificate lives.", min=0.1, max=87600)
+    ] = 168.0
+    publish_ca: Annotated[
+        bool,
+        typer.Option("--publish-ca", help="Keep what --tls-ca holds in the caBundle of the webhook configurations."),
+    ] = False
+    check_trust: Annotated[
+        bool,
+        typer.Option(
+            "--check-trust",
+            help="Be ready only while the caBundle of the webhook configurations verifies the certificate for the"
+            " Service. --own-ca and --publish-ca do so anyway.",
+        ),
+    ] = False
+    register: Annotated[
+        bool, typer.Option("--register", help="Create or update the cluster's webhook configurations.")
+    ] = False
+    url: Annotated[
+        str | None,
+        option(
+            "--url",
+            "URL",
+            "With --register: https://host[:port] under which the API server reaches this process;"
+            " otherwise where it listens.",
+        ),
+    ] = None
+    service: Annotated[
+        str | None,
+        option(
+            "--service",
+            "NAMESPACE/NAME[:PORT]",
+            "The Service in front of it: --register writes it, and certificates are checked for its name.",
+        ),
+    ] = None
+    unregister_on_exit: Annotated[
+        bool, typer.Option("--unregister-on-exit", help="With --register: delete the configurations at the end.")
+    ] = False
+    shutdown_delay: Annotated[
+        float, option("--shutdown-delay", "SECONDS", "Seconds to go on answering, not ready, before closing.", min=0)
+    ] = 0.0
+
+    def check(self) -> None:
+        """Raises BadParameter for options that do not fit together."""
+        files = self.tls_cert is not None or self.tls_key is not None
+        kept, registers = self.manages_trust, self.register
+        rules: tuple[tuple[object, str], ...] = (
+            (
+                self.self_signed + (self.own_ca is not None) + files != 1,
+                "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key",
+            ),
+            (files and (self.tls_cert is None or self.tls_key is None), "--tls-cert and --tls-key belong together"),
+            (self.url and self.service, "give --url or --service, not both"),
+            (self.publish_ca and not (files and self.tls_ca), "--publish-ca needs --tls-ca and --tls-cert"),
+            (self.check_trust and self.self_signed, "--check-trust needs --tls-cert"),
+            (kept and not self.service, "--own-ca, --publish-ca and --check-trust need --service"),
+            (
+                self.own_ca is not None and self.leaf_hours > self.ca_days * 24 / 3,
+                "--leaf-hours: a CA must live at least three times as long as a certificate",
+            ),
+            (self.tls_ca and not registers and not self.publish_ca, "--tls-ca needs --register or --publish-ca"),
+            (self.service and not registers and not kept, "--service needs --register, --own-ca or --check-trust"),
+            ((self.url or self.unregister_on_exit) and not registers, "--url and --unregister-on-exit need --register"),
+            (
+                registers and not self.url and not self.service and not self._address,
+                f"--register with --host {self.host} needs --url or --service",
+            ),
+        )
+        for holds, text in rules:
+            if holds:
+                raise typer.BadParameter(text)
+
+    @property
+    def manages_trust(self) -> bool:
+        """Whether we see to the API servers' trust in the certificate."""
+        return self.own_ca is not None or self.publish_ca or self.check_trust
+
+    @property
+    def hosts(self) -> list[str]:
+        """The host names under which an API server calls the webhook, and the address where it listens."""
+        named = urlsplit(self.url).hostname if self.url else None
+        return [*self._address, *([named] if named else []), *self.service_hosts]
+
+    @property
+    def _address(self) -> list[str]:
+        """The one address where it listens; none where it listens on all."""
+        return [] if self.host in ("", "0.0.0.0", "::") else [self.host]  # noqa: S104 - to leave it out
+
+    @property
+    def service_hosts(self) -> list[str]:
+        """The names of the Service, if there is one; the one that API servers use first."""
+        if not self.service:
+            return []
+        its = registration.service(self.service)
+        return [f"{its.name}.{its.namespace}.svc", f"{its.name}.{its.namespace}.svc.cluster.local"]
+
+
+def _serving(options: WebhookOptions) -> tuple[ServingCertificate, ServingFiles | None, str | None]:
+    """What is served at the start, the files that it is read from again, and the caBundle to register.
+
+    No caBundle: it is managed elsewhere, or API servers trust the certificate anyway.
+    """
+    if options.tls_cert is None or options.tls_key is None:
+        made = self_signed(list(dict.fromkeys([*options.hosts, *LOOPBACK])), days=365)
+        return ServingCertificate(made.pair), None, None if options.manages_trust else made.ca_bundle
+    try:
+        files = ServingFiles(options.tls_cert, options.tls_key)
+    except ssl.SSLError as problem:
+        reason = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
+        raise CommandError(f"{options.tls_cert}, {options.tls_key}: {reason}") from problem
+    ca = options.tls_ca.read_bytes() if options.tls_ca else None
+    if ca is not None and not certificates(ca):
+        raise CommandError(f"{options.tls_ca}: no certificate in it")
+    return files.serving, files, None if ca is None else b64encode(ca).decode()
+
+
+def _certificate_controller(
+    client: Client, serving: ServingCertificate, metrics: WebhookMetrics, options: WebhookOptions, settings: Settings
+) -> CertificateController | None:
+    """Manages the certificate for the Service's name. The configurations for pods are optional, by the settings."""
+    if not options.service:
+        return None
+    of_pods = (
+        *(OF_PODS if settings.groups.enabled else ()),
+        *(OF_BARRIER_PODS if settings.gangs.gates_pods else ()),
+    )
+    injector, its = CaInjector(client, optional=of_pods), registration.service(options.service)
+    policy = RotationPolicy(ca_life=timedelta(days=options.ca_days), leaf_life=timedelta(hours=options.leaf_hours))
+    own, hosts = options.own_ca is not None, options.service_hosts
+    rollover = Rollover(serving, hosts[0], policy.settling, provisional=own)
+    if options.own_ca is not None:
+        secret, changed = CaSecretStore(client, its.namespace, options.own_ca), metrics.certificate_changes
+        own_ca = OwnCaSource(secret, hosts, policy, _now, lambda what: changed.labels(what).inc())
+        watched = [(SECRETS, its.namespace, options.own_ca)]
+        return CertificateController(client, injector, own_ca, rollover, metrics=metrics, extra_watches=watched)
+    assert options.tls_cert is not None  # noqa: S101 - without an own CA there are files; this tells the type checker
+    assert options.tls_key is not None  # noqa: S101 - the same
+    files = FileSource(options.tls_cert, options.tls_key, options.tls_ca if options.publish_ca else None, _now)
+    return CertificateController(client, injector, files, rollover, metrics=metrics)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def run(settings: Settings, options: WebhookOptions, cluster: ClusterOptions) -> None:
+    """Until SIGTERM or SIGINT. Raises CommandError, OSError (a port that is taken), and what registering raises."""
+    await run_service(_serve(settings, options, cluster), log_signal)
+
+
+async def _serve(settings: Settings, options: WebhookOptions, cluster: ClusterOptions) -> None:
+    async with AsyncExitStack() as stack:
+        serving, files, ca_bundle = _serving(options)
+        metrics, registered, controller = WebhookMetrics(), asyncio.Event(), None
+        process.register_metrics(metrics.registry, "webhook")
+        client = None
+        if options.register or options.manages_trust:
+            reached = await cluster.load_access()
+            client = await stack.enter_async_context(Client(reached, user_agent="jobset-gate-webhook"))
+        if options.manages_trust and client is not None:
+            controller = _certificate_controller(client, serving, metrics, options, settings)
+
+        def not_ready() -> str | None:
+            if options.register and not registered.is_set():
+                return "not registered yet"
+            return controller.not_ready_reason() if controller else None
+
+        server = await serve(
+            settings, host=options.host, port=options.port, tls=serving, ready=not_ready, metrics=metrics
+        )
+        stack.push_async_callback(server.stop, notice=options.shutdown_delay)
+        if options.register and client is not None:
+            await stack.enter_async_context(_registered(client, settings, options, server, ca_bundle))
+            registered.set()
+        # With a controller, new files are served only when they are trusted; else at once.
+        if controller is not None:
+            await controller.run()
+        elif files is not None:
+            await files.run(on_reload=lambda ok: metrics.certificate_reloads.labels("ok" if ok else "failed").inc())
+        else:
+            await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def _registered(
+    client: Client, settings: Settings, options: WebhookOptions, server: WebhookServer, ca_bundle: str | None
+) -> AsyncIterator[None]:
+    where: dict[str, Any] = {"url": options.url or server.url}
+    if options.service:
+        service = registration.service(options.service)
+        where = {"service": service, "own_namespace": service.namespace}
+    made = await registration.register(client, settings, ca_bundle=ca_bundle, **where)
+    try:
+        yield
+    finally:
+        if options.unregister_on_exit:
+            await registration.unregister(client, made)
+
 
 app = new_app()
 
@@ -25,4 +279,4 @@ def webhook(
     """
     options.check()
     logs.configure(log.log_format, log.log_level)
-    asyncio.run(serving.run(settings_file.read(config).admission, options, cluster))
+    asyncio.run(run(settings_file.read(config).admission, options, cluster))

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import typer
 
-from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.resolver import open_resolver
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,

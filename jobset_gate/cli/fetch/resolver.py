@@ -15,6 +15,7 @@ from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import GangSnapshot
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli import settings_file
+from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.events import GangEvents
@@ -23,7 +24,6 @@ from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGr
 from jobset_gate.cli.fetch.names import SOURCE_OF, gated_gang, get_pod, resolve_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
-from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers import output
 from jobset_gate.explain.gang import explain_pod_group, explain_ungated

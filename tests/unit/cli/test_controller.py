@@ -11,8 +11,8 @@ import pytest
 
 from controllers.manager import ManagerOptions
 from jobset_gate import names
+from jobset_gate.cli.commands.controller import options
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.serve.controller import options
 from jobset_gate.cli.settings_file import ControllerSection, read
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
@@ -137,7 +137,7 @@ def test_without_tracing_nothing_of_opentelemetry_is_imported() -> None:
         "import sys\n"
         "from controllers.manager import Manager\n"
         "from jobset_gate.cli.commands import controller\n"
-        "from jobset_gate.cli.serve.controller import ControllerSection, options\n"
+        "from jobset_gate.cli.commands.controller import ControllerSection, options\n"
         "assert not options(ControllerSection()).tracing\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])\n"
     )

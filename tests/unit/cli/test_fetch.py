@@ -8,12 +8,12 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.workloads import job_policies, jobset_policies
 from jobset_gate.cli.fetch.source import Permissions, forbidden_text
+from jobset_gate.cli.fetch.workloads import job_policies, jobset_policies
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers.explanation import explanation_text
+from jobset_gate.cli.printers.listing import age
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle, style_of
-from jobset_gate.cli.printers.tables import age
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource

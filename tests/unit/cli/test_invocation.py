@@ -2,8 +2,7 @@
 
 import pytest
 
-from jobset_gate.cli.cluster import ClusterOptions
-from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.cluster import ClusterOptions, Invocation
 
 PLAIN = Invocation("jobset-gate")
 FAR = Invocation("kubectl jobset-gate", ClusterOptions(kubeconfig="my files/config", context="far"), "team")

@@ -7,8 +7,8 @@ import typer
 
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import has_fields
-from jobset_gate.cli.printers.formats import column_cells, parse_output, parse_sort_by, sort_documents
 from jobset_gate.cli.printers.jsonpath import BadPath, Template, parse_path
+from jobset_gate.cli.printers.listing import column_cells, parse_output, parse_sort_by, sort_documents
 
 TRAIN: dict[str, Any] = {
     "name": "train-2",

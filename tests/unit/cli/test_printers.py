@@ -14,11 +14,9 @@ from jobset_gate.cli.fetch.outcome import WaitOutcome
 from jobset_gate.cli.fetch.view import ViewState
 from jobset_gate.cli.printers import watch as printed
 from jobset_gate.cli.printers.description import MOST_ROWS, job_rows
-from jobset_gate.cli.printers.formats import Output, OutputFormat
-from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
+from jobset_gate.cli.printers.listing import ItemPrinter, Output, OutputFormat, PrintedItem
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
-from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
-from jobset_gate.cli.printers.timeline_json import timeline_json
+from jobset_gate.cli.printers.timeline import timeline_bars, timeline_json, timeline_table
 from jobset_gate.explain.model import ControllerStatus, Explanation, ReplicatedJobCount
 from jobset_gate.timeline.model import Step, Timeline
 from jobset_gate.timeline.rows import rows
