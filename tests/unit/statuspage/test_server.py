@@ -14,8 +14,8 @@ import pytest
 from controllers.statuspage import server
 from controllers.statuspage.middleware import PageOptions
 from jobset_gate.cli import settings_file
+from jobset_gate.cli.commands import controller as service
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.serve import controller as service
 from jobset_gate.runtime.connections import ConnectionLimits
 from tests.fakes import gangs
 from tests.fakes.served_page import TIMEOUT, http_session, serve_page
