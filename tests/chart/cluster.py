@@ -16,6 +16,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from tests.chart.helm import CHART, RELEASE, Helm, HelmError, Json, Values
 from tests.chart.hook_pods import Run, nothing, played
+from tests.fakes.eventually import PATIENCE
 from tests.plane.planes import Real, fresh_name
 from webhook import registration
 
@@ -29,7 +30,6 @@ BUNDLE: Final = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
 WEBHOOK: Final = f"{names.FIELD_MANAGER}-webhook"
 """Who writes the caBundle."""
 OURS: Final = "app.kubernetes.io/name=jobset-gate"
-PATIENCE: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True)

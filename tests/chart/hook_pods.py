@@ -6,16 +6,16 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import PODS
+from tests.fakes.eventually import PATIENCE
 
 Json = dict[str, Any]
 Run = Callable[[Json], Awaitable[None]]
 """Does what a pod would do."""
-PATIENCE: Final = 200.0
 
 
 async def nothing(_: Json) -> None:

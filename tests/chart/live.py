@@ -20,8 +20,8 @@ from jobset_gate.settings import Groups
 from tests.fakes.admission_reviews import body
 from tests.fakes.jobsets import jobset
 from tests.fakes.service_process import fetch, running_service
-from tests.flow.installed import free_port
 from tests.plane.embedded import write_kubeconfig
+from tests.plane.ports import free_port
 from webhook import registration
 
 SERVICE = registration.ServiceReference("default", "jobset-gate-webhook")

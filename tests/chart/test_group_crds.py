@@ -10,6 +10,7 @@ from jobset_gate.kube.resources import CRDS, POD_GROUPS
 from tests.chart.cluster import ChartRelease, fresh_release
 from tests.chart.helm import Helm, Json, at, merged
 from tests.chart.samples import SAMPLES
+from tests.fakes.eventually import PATIENCE
 from tests.plane.planes import Real
 
 
@@ -25,7 +26,7 @@ async def made_by_the_controller(client: Client, release: ChartRelease) -> None:
             await client.create(CRDS, crds.manifest(group), field_manager=crds.MANAGER)
         except AlreadyExists:
             continue
-        await release.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+        await release.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", f"--timeout={PATIENCE}s")
 
 
 async def uids(client: Client, namespace: str) -> dict[str, str]:
@@ -36,7 +37,6 @@ async def uids(client: Client, namespace: str) -> dict[str, str]:
 
 
 @pytest.mark.real
-@pytest.mark.timeout(300)
 async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(real_plane: Real, helm4: Helm) -> None:
     async with fresh_release(real_plane, helm4) as release, real_plane.client() as client:
         await release.install()

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tests.chart.helm import CHART, Helm, RenderedObjects, at
+from tests.fakes.eventually import PATIENCE
 from tests.flow.environment import environment
 from tests.plane.planes import Plane
-
-PATIENCE = 60.0
 
 
 def hook(found: RenderedObjects) -> dict[str, Any]:

@@ -94,7 +94,6 @@ async def has_field(client: Client) -> bool:
 
 
 @pytest.mark.real
-@pytest.mark.timeout(300)
 async def test_the_field_stays_unless_the_value_says_otherwise(release: ChartRelease) -> None:
     async with release.plane.client() as client:
         await jobset_crd.install(client)
@@ -123,7 +122,6 @@ def gates(pod: Json) -> list[str]:
 
 
 @pytest.mark.real
-@pytest.mark.timeout(300)
 async def test_the_webhook_for_pods_is_deleted_first_then_the_gates(release: ChartRelease) -> None:
     there: set[str] = set()
     command = as_program(release.plane.kubeconfig)

@@ -26,7 +26,7 @@ from webhook.certs import ca
 from webhook.certs.rotation import CaSecretContents
 from webhook.certs.sources import CaSecretStore, StoredCaSecret
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.real
 
 WITHOUT_GROUPS = at("groups.enabled", False)
 WITHOUT_PODS = CONFIGURATIONS[:2]

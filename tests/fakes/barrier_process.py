@@ -12,12 +12,11 @@ from functools import cache
 from pathlib import Path
 
 from jobset_gate.injection import container
+from tests.fakes.eventually import PATIENCE
 from tests.tools.catalog import BUSYBOXES
 
 UID = "6f1e2c1a-6a0f-4d53-9c55-0d7f1c1e0b11"
 POD = "0b7d3c55-1d7c-4d0e-8a53-52e5a6f0c1aa"
-WITHIN = 20.0
-"""Seconds that a barrier which should end gets on a busy machine."""
 
 SHELLS = {
     "dash": ["dash"],
@@ -126,7 +125,7 @@ class BarrierProcess:
         return process
 
     def run(self) -> int:
-        return self.start().wait(WITHIN)
+        return self.start().wait(PATIENCE)
 
     def waiting(self) -> subprocess.Popen[str]:
         process = self.start()
@@ -146,7 +145,7 @@ def until_napping(process: subprocess.Popen[str]) -> None:
 
     bash runs a trap at the next end of its `read` where the signal comes just before that begins: after one poll.
     """
-    end = time.monotonic() + WITHIN
+    end = time.monotonic() + PATIENCE
     while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
         assert time.monotonic() < end, "the barrier does not nap"
         os.sched_yield()
@@ -163,7 +162,7 @@ def barrier_process(shell: str, folder: Path) -> Iterator[BarrierProcess]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             with process:
-                process.wait(WITHIN)
+                process.wait(PATIENCE)
 
 
 def release(uid: str = UID, attempt: int | str = 0, epoch: int | str = 0) -> str:

@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.fakes.cli_runner import CliResult
+from tests.fakes.eventually import PATIENCE
 
-TIMEOUT = 90
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -31,7 +31,7 @@ class CliProcess:
 
     async def line(self) -> str:
         assert self._process.stdout is not None
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             shown = (await self._process.stdout.readline()).decode()
         if not shown:
             await self.ended()
@@ -48,7 +48,7 @@ class CliProcess:
     async def rest(self) -> str:
         """All that it says until it ends."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             return (await self._process.stdout.read()).decode()
 
     def leave(self) -> None:
@@ -62,7 +62,7 @@ class CliProcess:
         return await self.ended()
 
     async def ended(self) -> int:
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             await self._listening
             return await self._process.wait()
 
@@ -115,7 +115,7 @@ class CliTerminal:
     async def until(self, *words: str) -> str:
         """Until it has said all of these since the last time; all of that in one line."""
         begin = len(self.drawn)
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             while not all(word in flat(self.drawn[begin:]) for word in words):
                 assert self._process.poll() is None, self.drawn
                 self._news.clear()
@@ -126,7 +126,7 @@ class CliTerminal:
         """Its exit code, after that signal if there is one."""
         if number is not None:
             self._process.send_signal(number)
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             code = await asyncio.to_thread(self._process.wait)
         self._read()
         return code

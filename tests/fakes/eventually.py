@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-PATIENCE = 60.0
+PATIENCE = 240.0
+"""Seconds that anything may take on a busy machine before a test gives up: none of it is a promise."""
 
 
 async def eventually(holds: Callable[[], Awaitable[object]], reported: Callable[[], str] = lambda: "") -> None:

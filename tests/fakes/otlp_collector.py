@@ -8,9 +8,8 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.loopback_server import LoopbackServer
-
-PATIENCE = 60.0
 
 
 @dataclass(frozen=True)

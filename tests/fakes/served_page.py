@@ -26,9 +26,8 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups
 from tests.fakes import gangs
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.review_api import FakeReviewApi
-
-TIMEOUT = 60.0
 
 
 class FakePodGroups(PodGroupCache):
@@ -161,7 +160,7 @@ async def serve_page(
     touched.append(page.mark_dirty)
     task = asyncio.create_task(page.run(), name="page")
     try:
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             await page.listening.wait()
         yield stage
     finally:

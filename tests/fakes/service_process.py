@@ -12,10 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.fakes.eventually import PATIENCE
 from tests.repo.files import ROOT
-
-TIMEOUT = 100.0
-"""Seconds that anything may take on a slow machine before a test gives up."""
 
 
 class ServiceProcess:
@@ -35,7 +33,7 @@ class ServiceProcess:
             if found.get("msg") == message:
                 self._unasked.remove(found)
                 return found
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             while line := await self._line():
                 found = dict(json.loads(line)) if line.startswith("{") else {}
                 if found.get("msg") == message:
@@ -51,7 +49,7 @@ class ServiceProcess:
         return await self.ended()
 
     async def ended(self) -> int:
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             while await self._line():
                 pass
             return await self._process.wait()
@@ -82,7 +80,7 @@ async def running_service(*arguments: str) -> AsyncIterator[ServiceProcess]:
 
 async def until_ready(url: str) -> None:
     """Until /readyz says so: a list of a kind that was installed a moment ago may be under way."""
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(PATIENCE):
         while await fetch(f"{url}/readyz") != (200, "ok"):  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)
 
@@ -93,7 +91,7 @@ async def fetch(url: str, trusting: str | None = None) -> tuple[int, str]:
     def get() -> tuple[int, str]:
         context = ssl.create_default_context(cadata=trusting) if url.startswith("https:") else None
         try:
-            with urllib.request.urlopen(url, context=context, timeout=TIMEOUT) as answer:  # noqa: S310 - our own
+            with urllib.request.urlopen(url, context=context, timeout=PATIENCE) as answer:  # noqa: S310 - our own
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from tests.fakes.admission_server import trusting
+from tests.fakes.eventually import PATIENCE
 
-PATIENCE = 60.0
 HALF_HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\nX-Half: "
 
 

@@ -19,6 +19,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEASES, POD_GROUPS, POD
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.objects import record
 from tests.fakes.podgroups.snapshots import timestamp
@@ -27,17 +28,16 @@ from tests.plane.planes import Real
 Json = dict[str, Any]
 NO_NODE: Json = {"nodeSelector": {"nowhere.test": "yes"}}
 """No node has it: what other tests leave on a plane is no room for these pods."""
-TIMEOUT = 60
 
 
 async def install_pod_group_crds(client: Client) -> None:
     async with ObjectView(client, CRDS, None) as view:
         # Those of another module's tests may be going just now.
-        await view.until(lambda found: not any(it["metadata"].get("deletionTimestamp") for it in found), TIMEOUT)
+        await view.until(lambda found: not any(it["metadata"].get("deletionTimestamp") for it in found), PATIENCE)
         for api in crds.GROUPS.values():
             with suppress(AlreadyExists):
                 await client.create(CRDS, crds.manifest(api))
-        await view.until(lambda found: sum(map(_served, found)) == len(crds.GROUPS), TIMEOUT)
+        await view.until(lambda found: sum(map(_served, found)) == len(crds.GROUPS), PATIENCE)
 
 
 def _served(crd: Json) -> bool:

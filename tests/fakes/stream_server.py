@@ -5,8 +5,8 @@ import socket
 from dataclasses import dataclass
 from typing import Self
 
-PATIENCE = 20.0
-"""Seconds that something which should happen gets on a busy machine."""
+from tests.fakes.eventually import PATIENCE
+
 GANG = "/v1/gangs/team/train/a-token"
 
 

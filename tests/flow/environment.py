@@ -30,6 +30,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, 
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources.table import JOBSET
 from tests.fakes.admission_server import registered
+from tests.fakes.eventually import PATIENCE
 from tests.flow.service import Service
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
@@ -43,10 +44,7 @@ QUICK = Behaviour(
     barrier_poll=0.02,
     stream_retry=(0.05, 0.5),
 )
-QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
 ROOMY = (FakeNode("node-0", pods=1000),)
-PATIENCE = 60.0
-"""Seconds that anything may take on a slow machine before a test gives up."""
 
 Json = dict[str, Any]
 
@@ -215,7 +213,9 @@ class Environment(BaseEnvironment):
 
     async def until_jobset(self, name: str, holds: Callable[[Json], bool]) -> Json:
         async with ObjectView(self.client, JOBSETS, self.namespace) as view:
-            found = await view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_))
+            found = await view.until(
+                lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), PATIENCE
+            )
         return next(one for one in found if one["metadata"]["name"] == name)
 
     async def until_condition(self, name: str, reason: str, text: str = "") -> Json:

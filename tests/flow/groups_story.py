@@ -10,12 +10,12 @@ from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.crds import remove_crds
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated, runs
 from tests.flow.podgroups.environment import GroupEnvironment
 
 Json = dict[str, Any]
-PATIENCE: Final = 60.0
 LIMIT: Final = 2
 FAIL_JOB: Final = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}]}
 """A Job with it fails for whatever its pods end with, unless it is made to forget them."""
@@ -31,8 +31,8 @@ async def kinds_are_gone(stage: GroupEnvironment) -> None:
 async def kinds_are_made(stage: GroupEnvironment) -> None:
     """By the controller, as ours."""
     for name in crds.GROUPS:
-        await stage.plane.kubectl("wait", "--for=create", f"crd/{name}", "--timeout=60s")
-        await stage.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+        await stage.plane.kubectl("wait", "--for=create", f"crd/{name}", f"--timeout={PATIENCE}s")
+        await stage.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", f"--timeout={PATIENCE}s")
         assert crds.is_ours(await stage.client.get(CRDS, name))
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import sys
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Mapping
@@ -17,12 +16,13 @@ import yaml
 
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
-from tests.fakes.eventually import eventually
+from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.service_accounts import token_of
 from tests.fakes.service_process import fetch
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.audit import AuditedRequest
 from tests.plane.planes import Real
+from tests.plane.ports import free_port
 from tests.repo.files import ROOT
 from tests.tools.catalog import helm
 
@@ -44,7 +44,6 @@ ACCESS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBi
 KEPT = ("Secret", "Lease")
 """Listed without content, for uninstalling to find."""
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-PATIENCE = 60.0
 
 
 async def rendered(namespace: str, *values: str, version: int = 4) -> list[Json]:
@@ -202,12 +201,6 @@ def _here(manifest: Json, webhook_port: int) -> Json:
         for hook in manifest["webhooks"]:
             hook["clientConfig"]["service"]["port"] = webhook_port
     return manifest
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def _list(manifests: list[Mapping[str, Any]] | list[Json]) -> Json:

@@ -20,10 +20,10 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from tests.fakes import lws_standin
-from tests.fakes.eventually import eventually
+from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.jobs import job
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set
-from tests.flow.environment import PATIENCE, Environment, Json, alive, runs
+from tests.flow.environment import Environment, Json, alive, runs
 from webhook.registration import MUTATING, VALIDATING
 
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]

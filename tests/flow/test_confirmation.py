@@ -12,7 +12,8 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import Verdict, VerdictKind
 from tests.fakes import barrier_process
-from tests.fakes.barrier_process import POD, SHELLS, WITHIN, BarrierProcess
+from tests.fakes.barrier_process import POD, SHELLS, BarrierProcess
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.gangs import UID, verdict, waiting_pod
 from tests.fakes.gate_stream import TRAIN, ServedStream, serving, until
 
@@ -43,7 +44,7 @@ async def test_a_barrier_that_was_answered_is_known_to_have_received_it(
         if not decided:
             await until(lambda: gate.book.count_open("jobset") == 1)
             await gate.book.answer_requests(TRAIN, taken)
-        assert await asyncio.to_thread(process.wait, WITHIN) == code
+        assert await asyncio.to_thread(process.wait, PATIENCE) == code
         await until(lambda: bool(gate.outcomes))
         assert gate.outcomes == ["told"]
         assert gate.delivered == {POD}

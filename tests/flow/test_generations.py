@@ -11,8 +11,9 @@ from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
+from tests.fakes.eventually import PATIENCE
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import PATIENCE, Environment, Json, alive, held, runs
+from tests.flow.environment import Environment, Json, alive, held, runs
 
 GANG = "gang"
 

@@ -16,9 +16,10 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import Invalid, is_stale_patch
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.sources.table import JOB
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import job
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import PATIENCE, Environment, Json, alive, condition, held, runs
+from tests.flow.environment import Environment, Json, alive, condition, held, runs
 
 RUN = "run"
 STUCK = PodFault(PodMatch(index=1), image_pull_backoff=names.BARRIER_CONTAINER)
@@ -113,7 +114,9 @@ async def test_no_main_container_starts_before_all_pods_have(run: JobStage) -> N
     assert (owner["kind"], owner["apiVersion"], owner["uid"]) == ("Job", "batch/v1", uid)
     assert [reason for reason, _ in await run.stage.events(RUN)] == [names.REASON_STARTED]
     condition_of = f"--for=condition={names.CONDITION}"
-    await run.stage.plane.kubectl("wait", "-n", run.stage.namespace, condition_of, f"job/{RUN}", "--timeout=10s")
+    await run.stage.plane.kubectl(
+        "wait", "-n", run.stage.namespace, condition_of, f"job/{RUN}", f"--timeout={PATIENCE}s"
+    )
     assert (await run.verdict()).generation.uid == uid
 
 

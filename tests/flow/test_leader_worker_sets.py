@@ -18,8 +18,9 @@ from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import LWS
 from tests.fakes import lws_standin
 from tests.fakes.admission_server import registered_for_leader_worker_sets
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
-from tests.flow.environment import PATIENCE, Environment, alive, condition, environment, held, runs, with_stream
+from tests.flow.environment import Environment, alive, condition, environment, held, runs, with_stream
 from tests.plane.planes import Plane
 
 pytestmark = pytest.mark.real

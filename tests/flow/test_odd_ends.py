@@ -10,6 +10,7 @@ from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from tests.fakes.eventually import PATIENCE
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, runs
 
@@ -60,7 +61,7 @@ async def test_a_configmap_deleted_before_the_decision_is_created_again(make_sta
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
         await stage.client.delete(CONFIGMAPS, names.config_map_name(GANG), stage.namespace)
         async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
-            await maps.until(lambda all_: any(names.KEY_WAITING_SINCE in one.get("data", {}) for one in all_))
+            await maps.until(lambda all_: any(names.KEY_WAITING_SINCE in one.get("data", {}) for one in all_), PATIENCE)
         await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
 
@@ -101,7 +102,7 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Environm
         return kept is not None and (kept.kind, kept.generation) == (VerdictKind.RELEASE, before.generation)
 
     async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
-        await maps.until(restored)
+        await maps.until(restored, PATIENCE)
     assert sum(map(runs, stage.pods.all())) == 2
     reported = await stage.until_condition(GANG, names.REASON_STARTED)
     assert reported["status"] == "True"
@@ -118,8 +119,10 @@ async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Envir
 
 async def test_a_finished_jobset_takes_its_configmap_along(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-    started = ("--for=condition=GroupStarted", f"jobset/{GANG}", "--timeout=30s")
+    started = ("--for=condition=GroupStarted", f"jobset/{GANG}", f"--timeout={PATIENCE}s")
     await stage.plane.kubectl("wait", "-n", stage.namespace, *started)
     await stage.client.delete(JOBSETS, GANG, stage.namespace, propagation="Background")
     async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
-        await maps.until(lambda all_: not any(one["metadata"]["name"] == names.config_map_name(GANG) for one in all_))
+        await maps.until(
+            lambda all_: not any(one["metadata"]["name"] == names.config_map_name(GANG) for one in all_), PATIENCE
+        )

@@ -18,9 +18,9 @@ from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CRDS, LEASES
 from tests.fakes.certificates import write_files
-from tests.fakes.eventually import eventually
+from tests.fakes.eventually import PATIENCE, eventually
 from tests.flow import rights, stories
-from tests.flow.environment import PATIENCE, QUICK, Environment, Json, environment, in_force
+from tests.flow.environment import QUICK, Environment, Json, environment, in_force
 from tests.flow.installed import (
     CONTROLLER,
     LIVELY,
@@ -28,14 +28,14 @@ from tests.flow.installed import (
     WEBHOOK,
     Installed,
     Program,
-    free_port,
     installed,
 )
 from tests.flow.test_crd import until_extended
 from tests.plane.planes import Real
+from tests.plane.ports import free_port
 from webhook.certs.serving import LOOPBACK, self_signed
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.real
 
 WITHOUT_GROUPS = (*LIVELY, "groups.enabled=false")
 WITH_ALL = (*WITHOUT_GROUPS, "statusPage.enabled=true", "gangs.sources={jobset,job,lws,startgroup}")

@@ -17,7 +17,7 @@ from tests.flow.podgroups.environment import group_environment
 from tests.flow.rights import Right
 from tests.plane.planes import Real
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.real
 
 UNGATE: Final = f"{RELEASE}-ungate"
 ON_CONFLICT: Final = frozenset(

@@ -17,7 +17,7 @@ from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed
 from tests.flow.policies import refused
 from tests.plane.planes import Real
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.real
 
 Json = dict[str, Any]
 THEIRS: Json = {"name": "example.com/theirs"}

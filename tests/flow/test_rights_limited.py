@@ -38,7 +38,7 @@ from tests.flow.policies import refused
 from tests.plane.planes import Real
 from webhook.registration import MUTATING, VALIDATING
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.real
 
 Json = dict[str, Any]
 ALL_SOURCES = "gangs.sources={jobset,job,lws,startgroup}"

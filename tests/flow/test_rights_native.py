@@ -13,6 +13,7 @@ from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.resources import native_pod_groups
 from jobset_gate.settings import Groups, Native
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests
 from tests.flow import rights
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered
@@ -66,7 +67,7 @@ async def test_handing_over_and_taking_back_takes_exactly_the_rights_that_are_gi
     made = await stage.until_object(resource, name, lambda _: True)
     uid = made["metadata"]["uid"]
     async with ObjectView(stage.client, resource, stage.namespace) as view:
-        await view.until(lambda found: any(one["metadata"]["uid"] != uid for one in found), 60)
+        await view.until(lambda found: any(one["metadata"]["uid"] != uid for one in found), PATIENCE)
     asked = rights.asked_for(release.requests(CONTROLLER))
     without = rights.granted(await rendered(release.namespace), CONTROLLER, release.namespace)
     given = rights.granted(release.manifests, CONTROLLER, release.namespace) - without

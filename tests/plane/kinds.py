@@ -9,16 +9,15 @@ from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
+from tests.fakes.eventually import PATIENCE
 from tests.plane.admin import Admin
-
-_SERVED_WITHIN = 30.0
 
 
 def install_pod_groups(admin: Admin) -> None:
     """Returns when all three kinds are served."""
     for group in POD_GROUPS:
         admin.must("POST", f"{CRDS.path()}?fieldManager={crds.MANAGER}", crds.manifest(group))
-    deadline = time.monotonic() + _SERVED_WITHIN
+    deadline = time.monotonic() + PATIENCE
     for resource in POD_GROUPS.values():
         while admin.request("GET", resource.path())[0] != 200:
             if time.monotonic() > deadline:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import ssl
 import tempfile
 import time
@@ -15,10 +14,11 @@ from typing import Any, Self
 from tests.plane import audit, certs, components
 from tests.plane.admin import Admin, context
 from tests.plane.places import Binaries
+from tests.plane.ports import free_ports
 from tests.plane.process import ChildProgram, ChildProgramDied
 from tests.plane.provide import provide
 
-_READY_WITHIN = 90.0  # seconds; 5 are usual, a cold and busy disk takes its time
+_READY_WITHIN = 240.0  # seconds; 5 are usual, a cold and busy disk takes its time
 _POLL_INTERVAL = 0.05
 _APISERVER = 1  # its place among the processes
 _ATTEMPTS = 3  # a port that was free may be taken by the time a program binds it
@@ -153,7 +153,7 @@ class RealPlane:
     def _start(self, binaries: Binaries) -> None:
         folder = self._folder = Path(tempfile.mkdtemp(prefix="jobset-gate-plane-"))
         certificates = certs.make(folder / "certs")
-        etcd_port, peer_port, api_port = _free_ports(3)
+        etcd_port, peer_port, api_port = free_ports(3)
         layout = components.Layout(
             binaries, folder, certificates, folder / "kubeconfig", etcd_port, peer_port, api_port, self._features
         )
@@ -203,18 +203,6 @@ def _post(url: str, body: dict[str, object]) -> Any:
     request = urllib.request.Request(url, json.dumps(body).encode())  # noqa: S310 - http on loopback
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
         return json.load(answer)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Distinct ports of 127.0.0.1 that nobody listens on at this moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _kubeconfig(layout: components.Layout) -> dict[str, object]:

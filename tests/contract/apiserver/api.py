@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from jobset_gate.kube.access import Access
+from tests.fakes.eventually import PATIENCE
 from tests.plane.planes import fresh_name
 
 Json = dict[str, Any]
@@ -21,7 +22,6 @@ MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
-PATIENCE = 20.0  # seconds for things that controllers of a busy machine do
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from tests.fakes.admission_server import (
     limited,
     registered_for_leader_worker_sets,
 )
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobsets import Json, without
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
 from webhook.registration import HookOptions, configurations
@@ -197,7 +198,7 @@ async def test_a_rule_is_in_force_for_a_kind_that_is_installed_later(client: Cli
             given = leader_worker_set(notes=GATED) | {"apiVersion": f"{group}/v1"}
             given["metadata"]["namespace"] = namespace
             counter = RequestCounter(server)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 while not counter.sent():
                     with suppress(ApiError):  # it judges the real kind alone
                         await client.create(kind, given, namespace, dry_run=True)

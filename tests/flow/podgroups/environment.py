@@ -28,8 +28,9 @@ from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_la
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.settings import Groups, Settings
 from tests.fakes.admission_server import registered, registered_for_pods
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests
-from tests.flow.environment import PATIENCE, BaseEnvironment, server_side_apply
+from tests.flow.environment import BaseEnvironment, server_side_apply
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
 

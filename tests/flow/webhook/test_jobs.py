@@ -14,9 +14,9 @@ from jobset_gate.kube.errors import ApiError, Conflict
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes.admission_server import RequestCounter, registered
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import EPOCH, TEMPLATE, job
 from tests.fakes.jobsets import Json, changed, dig
-from tests.flow.environment import PATIENCE
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
 

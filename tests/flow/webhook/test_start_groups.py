@@ -14,10 +14,10 @@ from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes import start_groups
 from tests.fakes.admission_server import RequestCounter, registered_for_pods, registered_for_start_groups
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.grouped_pods import gates
 from tests.fakes.jobsets import Json
 from tests.fakes.wire_objects import owner
-from tests.flow.environment import PATIENCE
 from webhook.server import WebhookServer
 
 pytestmark = pytest.mark.real

@@ -21,8 +21,9 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups
 from tests.fakes.certificates import write_files
 from tests.fakes.cli_runner import RunCli
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.grouped_pods import pod
-from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_service
+from tests.fakes.service_process import ServiceProcess, fetch, running_service
 from tests.plane.planes import Plane
 from webhook.certs.serving import self_signed
 from webhook.registration import MUTATING, VALIDATING, barrier_pod_configuration, configurations, pod_configuration
@@ -48,7 +49,7 @@ async def registered(service: ServiceProcess, configurations: int = len(ALL)) ->
 
 async def until_mutated(client: Client, resource: Resource, body: Json, namespace: str, mark: str) -> None:
     """Returns once the API server has learned of the webhook: a dry run comes back with the mark."""
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(PATIENCE):
         while mark not in json.dumps(await client.create(resource, body, namespace, dry_run=True)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
 

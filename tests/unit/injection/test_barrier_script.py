@@ -14,7 +14,8 @@ from jobset_gate.barrier.model import Generation, Verdict, VerdictKind
 from jobset_gate.barrier.verdict_codec import render
 from jobset_gate.injection import container, prefetch
 from tests.fakes import barrier_process
-from tests.fakes.barrier_process import SHELLS, UID, WITHIN, BarrierProcess, release, timeout
+from tests.fakes.barrier_process import SHELLS, UID, BarrierProcess, release, timeout
+from tests.fakes.eventually import PATIENCE
 
 
 @pytest.fixture(params=SHELLS)
@@ -30,7 +31,7 @@ def test_a_release_that_comes_later_opens_the_gate(held: BarrierProcess, name: s
     assert process.stdout is not None
     assert process.stdout.readline() == "waiting for the gang to start\n"
     held.write(name, release())
-    assert process.wait(WITHIN) == 0
+    assert process.wait(PATIENCE) == 0
     assert process.stdout.readline() == "released\n"
     assert not held.log.exists()
 
@@ -46,7 +47,7 @@ def test_the_kubelet_swaps_the_folder_behind_a_link_and_the_barrier_sees_it(held
     process.stdout.readline()
     (held.folder / "..new").symlink_to("second")
     (held.folder / "..new").rename(held.folder / "..data")
-    assert process.wait(WITHIN) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("name", ["verdict", "annotation"])
@@ -54,7 +55,7 @@ def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: BarrierProc
     said = "timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)\n"
     held.write(name, timeout(said))
     process = held.start()
-    assert process.communicate(timeout=WITHIN)[0] == f"waiting for the gang to start\n{said}"
+    assert process.communicate(timeout=PATIENCE)[0] == f"waiting for the gang to start\n{said}"
     assert process.returncode == 124
     assert held.log.read_text() == said.rstrip()
 
@@ -165,7 +166,7 @@ def test_a_release_that_cannot_be_kept_is_obeyed_in_silence(held: BarrierProcess
     (held.state / "verdict").symlink_to("/dev/full")
     held.write("annotation", release())
     process = held.start()
-    assert process.communicate(timeout=WITHIN) == ("waiting for the gang to start\nreleased\n", "")
+    assert process.communicate(timeout=PATIENCE) == ("waiting for the gang to start\nreleased\n", "")
     assert process.returncode == 0
 
 
@@ -190,7 +191,7 @@ def test_without_a_limit_it_waits_until_a_signal(held: BarrierProcess, limit: st
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(WITHIN) == 143
+    assert process.wait(PATIENCE) == 143
 
 
 def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: BarrierProcess) -> None:
@@ -198,7 +199,7 @@ def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: BarrierProcess) ->
     process = held.waiting()
     barrier_process.until_napping(process)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(WITHIN) == 143
+    assert process.wait(PATIENCE) == 143
 
 
 def test_it_writes_nothing_to_stderr_while_it_waits(held: BarrierProcess) -> None:
@@ -207,7 +208,7 @@ def test_it_writes_nothing_to_stderr_while_it_waits(held: BarrierProcess) -> Non
     assert process.stdout is not None
     process.stdout.readline()
     held.write("annotation", release())
-    _, err = process.communicate(timeout=WITHIN)
+    _, err = process.communicate(timeout=PATIENCE)
     assert err == ""
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import barrier_process
-from tests.fakes.barrier_process import POD, SHELLS, UID, WITHIN, BarrierProcess, release, timeout
-from tests.fakes.stream_server import GANG, PATIENCE, StreamServer
+from tests.fakes.barrier_process import POD, SHELLS, UID, BarrierProcess, release, timeout
+from tests.fakes.eventually import PATIENCE
+from tests.fakes.stream_server import GANG, StreamServer
 
 MIB = 1024 * 1024
 SLEEP = shutil.which("sleep")
@@ -36,7 +37,7 @@ def held(request: pytest.FixtureRequest, tmp_path: Path, gate: StreamServer) -> 
 
 def ended(process: subprocess.Popen[str]) -> int:
     """The exit code, once nothing is left of it: no client that holds a request open for nobody."""
-    code = process.wait(WITHIN)
+    code = process.wait(PATIENCE)
     deadline = time.monotonic() + PATIENCE
     while alive(process.pid):
         assert time.monotonic() < deadline, alive(process.pid)

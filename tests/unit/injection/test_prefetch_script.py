@@ -12,9 +12,9 @@ import pytest
 from jobset_gate.injection import prefetch
 from tests.fakes import barrier_process
 from tests.fakes.barrier_process import SHELLS
+from tests.fakes.eventually import PATIENCE
 
 TOOLS = ("rm", "chmod", "mv", "head", "tr", "grep", "cat")
-WITHIN = 20.0
 """Seconds on a busy machine."""
 WITH_LOADER = b"\x7fELF\x02\x01\x01" + bytes(700) + b"/lib64/ld-linux-x86-64.so.2\0GNU\0" + bytes(5000)
 MACHINES = {
@@ -57,7 +57,7 @@ class Image:
         command = [*self.shell, *words, script]
         environment = {"PATH": str(self.bin), "JOBSET_GATE_DIR": str(self.volume)}
         return subprocess.run(  # noqa: S603 - it is our own script
-            command, env=environment, capture_output=True, text=True, timeout=WITHIN, check=False
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
 
     @property

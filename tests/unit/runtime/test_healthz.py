@@ -13,9 +13,8 @@ from jobset_gate.runtime.connections import ConnectionLimits
 from jobset_gate.runtime.controller import STUCK_SECONDS, Controller
 from jobset_gate.runtime.healthz import LIMITS, HealthCheck, HealthServer, LivenessCheck
 from jobset_gate.runtime.workqueue import WorkQueue
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.stalled_clients import HALF_HEAD, head, stalled_clients
-
-TIMEOUT = 60.0
 
 
 @asynccontextmanager
@@ -64,7 +63,7 @@ async def _hold(half: bytes) -> None:
             await asyncio.to_thread(stalled.open, 2 * LIMITS.connections, half)
             assert await get(server, "/healthz") == (200, "ok")
             assert await asyncio.to_thread(stalled.held) <= LIMITS.connections
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(PATIENCE):
                 while await asyncio.to_thread(stalled.held):  # noqa: ASYNC110 - sockets of clients give no event
                     await asyncio.sleep(0.05)
 

@@ -17,9 +17,10 @@ from jobset_gate.barrier.model import PendingReason
 from jobset_gate.kube.errors import Unreachable
 from jobset_gate.podgroups.model import Flavor
 from tests.fakes import gangs
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
-from tests.fakes.served_page import TIMEOUT, http_session, line, read, serve_page
+from tests.fakes.served_page import http_session, line, read, serve_page
 from tests.fakes.wire_objects import owner
 from tests.page import showcase
 
@@ -94,7 +95,7 @@ async def test_what_is_not_there_is_a_404_and_says_what_was_looked_for() -> None
 
 
 async def test_a_page_of_ten_thousand_pods_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detail, "PODS_SECONDS", TIMEOUT)
+    monkeypatch.setattr(detail, "PODS_SECONDS", PATIENCE)
     async with serve_page() as stage:
         many = 10_000
         workers = gangs.replicated_job(parallelism=many, completions=many)
@@ -225,7 +226,7 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_until_it_restar
         stage.api.pods.append(there())
         stage.put(gangs.jobset(condition=condition), gangs.pod(0))
         path = "/gangs/default/train/timeline.svg"
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             while "seen when the gang was ended" not in (await read(stage, path))[1]:
                 pass  # made in the background
         stage.api.pods.clear()

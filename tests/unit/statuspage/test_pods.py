@@ -12,8 +12,8 @@ from jobset_gate.barrier.model import GangKey, Generation, PendingCause, Pending
 from jobset_gate.timeline.model import PLACEMENT_STEPS
 from jobset_gate.timeline.svg import make_drawing
 from tests.fakes import gangs
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.review_api import FakeReviewApi
-from tests.fakes.served_page import TIMEOUT
 from tests.fakes.timelines import T0, held, pod, through, timeline
 
 NO_ROOM = PendingCause(reason=PendingReason.UNSCHEDULED, message="no room")
@@ -122,7 +122,7 @@ async def test_many_timeouts_do_not_keep_viewers_waiting() -> None:
     for number in range(1000):
         renderer.on_gang_change(GangKey("default", f"train-{number}"), late(), None)
     assert len(renderer.tasks) == timelines.MAX_TASKS
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(PATIENCE):
         await renderer.of_gang(gangs.gang(gangs.pod(0), workload=gangs.jobset(name="other")))
     assert len(renderer.tasks) <= timelines.MAX_CONCURRENT
     await renderer.stop()

@@ -18,7 +18,8 @@ from jobset_gate.cli.commands import controller as service
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.runtime.connections import ConnectionLimits
 from tests.fakes import gangs
-from tests.fakes.served_page import TIMEOUT, http_session, serve_page
+from tests.fakes.eventually import PATIENCE
+from tests.fakes.served_page import http_session, serve_page
 from webhook.certs.serving import self_signed
 
 
@@ -58,7 +59,7 @@ async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytes
         await asyncio.sleep(0)
         assert not served_soon.done()
         taken.close()
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             stage = await served_soon
         assert stage.url.endswith(f":{options.port}")
 
@@ -74,11 +75,11 @@ async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         mute = [await asyncio.open_connection(place.hostname, place.port) for _ in range(8)]
         for _, writer in mute:
             stack.callback(writer.transport.abort)
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             for reader, _ in mute:
                 assert await reader.read() == b""
         stage.put(gangs.jobset(), gangs.pod(0))
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             async for line in news.content:
                 if b"gang-default.train" in line:
                     break

@@ -19,9 +19,10 @@ from controllers.statuspage.view import MAX_PAGES
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.errors import Unreachable
 from tests.fakes import gangs
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
-from tests.fakes.served_page import TIMEOUT, ServedPage, events, http_session, serve_page
+from tests.fakes.served_page import ServedPage, events, http_session, serve_page
 
 News = AsyncIterator[tuple[str, Any]]
 
@@ -44,7 +45,7 @@ async def viewer(stage: ServedPage) -> AsyncIterator[aiohttp.ClientSession]:
 
 async def next_event(news: News, event: str = "view") -> Any:
     """The next of these; heartbeats are let pass."""
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(PATIENCE):
         async for kind, data in news:
             if kind == event:
                 return data
@@ -163,7 +164,7 @@ async def test_whose_group_it_is_is_read_and_not_what_the_address_says(stage: Se
         http_session(stage, stage.api.member("default")) as session,
         session.get(f"/group-events/default/{row.id}") as answer,
     ):
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             assert [it async for it in events(answer)] == [("end", "over")]
 
 
@@ -191,7 +192,7 @@ async def test_a_place_is_free_again_when_its_reader_goes(stage: ServedPage, vie
     async with viewer.get("/events") as answer:
         await next_event(events(answer))
         assert stage.page.streams.open == 1
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(PATIENCE):
         number = 0
         while stage.page.streams.open:  # only the next write shows that a reader has gone
             number += 1
@@ -223,7 +224,7 @@ async def test_a_viewer_who_does_not_read_is_disconnected(stage: ServedPage) -> 
         return Visibility(frozenset())
 
     feed = ListFeed(stage.page.view, ListQuery(rows.RowKind.GANG), lambda: stage.fresh, groups_kept=True)
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(PATIENCE):
         await stage.page.streams.serve(stuck, stuck, "admin", feed.next_update, check)
     assert stuck.aborted
     assert stage.page.streams.open == 0
@@ -244,5 +245,5 @@ async def test_open_pages_do_not_keep_the_controller_from_ending() -> None:
             answer = await stack.enter_async_context(session.get("/events"))
             news = events(answer)
             await next_event(news)
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             assert [kind async for kind, _ in news if kind == "view"] == []

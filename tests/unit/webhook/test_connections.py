@@ -11,12 +11,12 @@ import pytest
 from jobset_gate.runtime.connections import ConnectionLimits
 from tests.fakes.admission_reviews import body, patched
 from tests.fakes.admission_server import admission_server, client
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobsets import barrier, jobset, replicated
 from tests.fakes.stalled_clients import HALF_HEAD, StalledClients, head, stalled_clients
 from webhook.bodies import LARGEST_BODY
 from webhook.server import WebhookServer
 
-PATIENCE = 60.0
 SHORT = ConnectionLimits(request_seconds=3.0, evict_after_seconds=0.2)
 PIPELINED = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" + head(10) + b"{"
 
