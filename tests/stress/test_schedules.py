@@ -16,7 +16,7 @@ from tests.stress.world.world import RunEnding
 WALKS = {"jobset": 160, "job": 160, "startgroup": 400, "lws": 400}
 PARTS = 4
 """Each a test of its own: seconds of pure computing, which may take many times that on a busy machine."""
-pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize("source", WALKS)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import NamedTuple
 
-from tests.stress.leaders import steps as leaders
-from tests.stress.ring import steps as ring
+from tests.stress.members import steps as members
 from tests.stress.world.cluster import GangShape
 from tests.stress.world.steps import MOST, Run
 from tests.stress.world.world import RunEnding, World
@@ -148,7 +147,7 @@ class Schedule:
 
 def play(schedule: Schedule) -> World:
     """Plays it to its end. Raises AssertionError if something forbidden happens."""
-    runs = {"startgroup": ring.RingRun, "lws": leaders.LeaderRun}
+    runs = {"startgroup": members.MemberRun, "lws": members.LeaderRun}
     run = runs.get(schedule.shape.source, Run)(schedule)
     with run.world:
         for step in schedule.steps:
@@ -159,7 +158,7 @@ def play(schedule: Schedule) -> World:
 
 def at_random(random: Random, source: str = "jobset") -> Schedule:
     """Any schedule, with a few kinds of trouble: all at once would let no gang come to anything."""
-    if source in ("startgroup", "lws"):
+    if source in members.TROUBLES:
         return _of_pods(random, source)
     troubles = random.sample(TROUBLES, random.choice((0, 1, 2, 2, 3, 4, 6)))
     turns = random.sample(NEW_GENERATIONS, random.choice((0, 1, 1, 2, 3)))
@@ -196,8 +195,8 @@ def at_random(random: Random, source: str = "jobset") -> Schedule:
 
 
 def _of_pods(random: Random, source: str) -> Schedule:
-    its = ring if source == "startgroup" else leaders
-    menu = its.ORDINARY + 2 * tuple(random.sample(its.TROUBLES, random.choice((1, 2, 2, 3, 4, 6))))
+    troubles = random.sample(members.TROUBLES[source], random.choice((1, 2, 2, 3, 4, 6)))
+    menu = (*members.ORDINARY, *2 * troubles)
     shape = GangShape(
         width=random.choice((1, 2, 2, 3)),
         timeout=random.choice((30, 30, 60, None)),

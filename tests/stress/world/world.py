@@ -14,10 +14,8 @@ from jobset_gate.fake.clock import EPOCH
 from jobset_gate.kube.resources import CONFIGMAPS
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
-from tests.stress.leaders.cluster import LeaderCluster
-from tests.stress.leaders.oracle import LeaderOracle
-from tests.stress.ring.cluster import RingCluster
-from tests.stress.ring.oracle import RingOracle
+from tests.stress.members.cluster import LeaderCluster, RingCluster
+from tests.stress.members.oracle import LeaderOracle, RingOracle
 from tests.stress.world.bare_job import JobCluster
 from tests.stress.world.cluster import Cluster, GangShape
 from tests.stress.world.facts import RawGeneration, alive, finished, generation_of

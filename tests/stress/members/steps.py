@@ -1,27 +1,29 @@
-"""The steps of schedules of a start group, and schedules at random."""
+"""The steps of schedules of gangs whose pods are gated one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jobset_gate.kube.resources import CONFIGMAPS, PODS, Resource
-from tests.stress.ring.cluster import RingCluster
+from typing_extensions import override
+
+from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS, Resource
+from tests.stress.members.cluster import LEADER, LeaderCluster, MemberCluster
 from tests.stress.world.steps import Run
 
 if TYPE_CHECKING:
     from tests.stress.world.schedule import Schedule
 
 
-class RingRun(Run):
+class MemberRun(Run):
     """What the steps do; those of a workload and its Jobs are not played."""
 
     kinds: Sequence[Resource] = (PODS, CONFIGMAPS)
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__(schedule)
-        assert isinstance(self.cluster, RingCluster)
-        self.ring = self.cluster
+        assert isinstance(self.cluster, MemberCluster)
+        self.members = self.cluster
 
     def all_pods_are_deleted(self, one: int, other: int) -> None:
         """To be restarted as a whole."""
@@ -40,14 +42,15 @@ class RingRun(Run):
 
     def a_pod_misses_the_webhook(self, one: int, other: int) -> None:
         self.something_happens_to_a_pod(one, other)
-        self.ring.make_pod(bare=True)
+        self.members.miss_webhook()
 
     def the_size_changes(self, one: int, other: int) -> None:
-        self.ring.size = 1 + one % 3
+        self.members.size = 1 + one % 3
 
     def the_config_map_is_deleted(self, one: int, other: int) -> None:
-        self.ring.lose_gate()
+        self.members.lose_gate()
 
+    @override
     def an_event_is_disturbed(self, one: int, other: int) -> None:
         """Pods are listed again at once: in the second that an informer takes, gone pods may still count (A4)."""
         super().an_event_is_disturbed(one, other)
@@ -60,6 +63,33 @@ class RingRun(Run):
         pods = [pod for pod in self.cluster.pods() if pod["status"]["phase"] == "Running"]
         if pods:
             self.cluster.start(pods[one % len(pods)])
+
+
+class LeaderRun(MemberRun):
+    """And those of a group of a LeaderWorkerSet."""
+
+    kinds = (PODS, STATEFUL_SETS, CONFIGMAPS)
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        assert isinstance(self.cluster, LeaderCluster)
+        self.group = self.cluster
+
+    def the_leader_is_deleted(self, one: int, other: int) -> None:
+        """In the background; now and then its workers go first, or it waits for its end."""
+        leader = self.group.leader
+        if other % 4 == 1:
+            for pod in self.group.pods():
+                (self.group.vanish if one % 2 else self.group.evict)(pod)
+        elif leader is not None:
+            (self.group.evict if other % 4 == 2 else self.group.vanish)(leader)
+        if one % 3:
+            self.group.sync_jobs()
+
+    def the_stateful_set_is_deleted(self, one: int, other: int) -> None:
+        """By a user; its pods go later."""
+        if self.group.api.get(STATEFUL_SETS, LEADER) is not None:
+            self.group.api.remove(STATEFUL_SETS, LEADER)
 
 
 ORDINARY = (
@@ -76,16 +106,15 @@ ORDINARY = (
     "kubelets_report",
     "time_passes",
 )
-TROUBLES = (
-    "something_happens_to_a_pod",
+_OF_PODS = (
     "all_pods_are_deleted",
     "a_pod_is_replaced",
     "a_pod_misses_the_webhook",
     "the_size_changes",
     "the_config_map_is_deleted",
     "a_node_restarts",
-    "a_main_container_ends",
-    "all_main_containers_end",
+)
+_FAULTS = (
     "terminating_pods_end",
     "a_stream_is_dead",
     "a_call_fails",
@@ -96,3 +125,14 @@ TROUBLES = (
     "a_list_is_created_again",
     "a_controller_is_killed",
 )
+_LEADERS = (*2 * ("the_leader_is_deleted",), "the_stateful_set_is_deleted")
+TROUBLES = {
+    "startgroup": (
+        "something_happens_to_a_pod",
+        *_OF_PODS,
+        "a_main_container_ends",
+        "all_main_containers_end",
+        *_FAULTS,
+    ),
+    "lws": ("something_happens_to_a_pod", *_LEADERS, *_OF_PODS, *_FAULTS),
+}
