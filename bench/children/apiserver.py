@@ -23,7 +23,6 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
-    CRDS,
     JOBS,
     JOBSETS,
     LEADER_WORKER_SETS,
@@ -32,7 +31,7 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.sources.table import LWS, POD_SOURCES, config_map_name
-from tests.fakes.lws_groups import CRD as LWS_CRD
+from tests.fakes.leader_worker_sets import install_lws_crd
 
 BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
@@ -138,8 +137,7 @@ class ApiServerProcess:
         """The CRDs of JobSet and LeaderWorkerSet."""
         async with Client(Access(server=self._server.url)) as client:
             await jobset_crd.install(client)
-            await client.create(CRDS, LWS_CRD)
-            await jobset_crd.until_served(client, LWS_CRD["metadata"]["name"], LEADER_WORKER_SETS)
+            await install_lws_crd(client)
         return {"url": self._server.url}
 
     async def make(self, plan: Json, step: str) -> Json:

@@ -1,14 +1,58 @@
-"""LeaderWorkerSets and the pods of their groups as JSON."""
+"""LeaderWorkerSets, their kind, and the pods of their groups as JSON."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from jobset_gate import names
+from jobset_gate.fake.jobset_crd import until_served
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.resources import CRDS, LEADER_WORKER_SETS
 from tests.fakes.wire_objects import owner
 
 Json = dict[str, Any]
 NAME = "vllm"
+CRD_NAME = f"{LEADER_WORKER_SETS.plural}.{LEADER_WORKER_SETS.group}"
+
+
+def crd() -> Json:
+    """With the list of conditions as LWS has it: each type once."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    conditions = {
+        "type": "array",
+        "items": anything | {"properties": {"type": {"type": "string"}}, "required": ["type"]},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    }
+    status = {"type": "object", "properties": {"conditions": conditions}}
+    version = {
+        "name": LEADER_WORKER_SETS.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": status}}},
+    }
+    its = {"kind": LEADER_WORKER_SETS.kind, "plural": LEADER_WORKER_SETS.plural, "shortNames": ["lws"]}
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": CRD_NAME},
+        "spec": {
+            "group": LEADER_WORKER_SETS.group,
+            "names": its | {"singular": "leaderworkerset", "listKind": "LeaderWorkerSetList"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+async def install_lws_crd(client: Client) -> None:
+    """Returns when the kind is served."""
+    with suppress(AlreadyExists):
+        await client.create(CRDS, crd(), field_manager="lws")
+    await until_served(client, CRD_NAME, LEADER_WORKER_SETS)
 
 
 def leader_worker_set(

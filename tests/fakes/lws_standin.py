@@ -10,15 +10,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
-from jobset_gate.kube.resources import CRDS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from tests.fakes.leader_worker_sets import install_lws_crd
 
 Json = dict[str, Any]
 MANAGER: Final = "lws"
-CRD: Final = f"{LEADER_WORKER_SETS.plural}.{LEADER_WORKER_SETS.group}"
 POLL_INTERVAL: Final = 0.2
 _POLICIES: Final = Resource(
     "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False
@@ -33,38 +32,6 @@ _BINDINGS: Final = Resource(
 _POD_INDEX: Final = "object.metadata.labels['apps.kubernetes.io/pod-index']"
 _MISSING: Final = {"leaders": names.LWS_GROUP_INDEX, "workers": names.LWS_WORKER_INDEX}
 """The label that LWS's pod webhook adds: the number of the pod in its StatefulSet."""
-
-
-def crd() -> Json:
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    condition = {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]} | {
-        "x-kubernetes-preserve-unknown-fields": True
-    }
-    conditions = {
-        "type": "array",
-        "items": condition,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-    }
-    status = {"type": "object", "properties": {"conditions": conditions}}
-    schema = {"type": "object", "properties": {"spec": anything, "status": status}}
-    version = {
-        "name": LEADER_WORKER_SETS.version,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema},
-    }
-    its = {"kind": LEADER_WORKER_SETS.kind, "plural": LEADER_WORKER_SETS.plural, "shortNames": ["lws"]}
-    return {
-        "metadata": {"name": CRD},
-        "spec": {
-            "group": LEADER_WORKER_SETS.group,
-            "names": its | {"singular": "leaderworkerset", "listKind": "LeaderWorkerSetList"},
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
 
 
 def _policy(which: str) -> list[tuple[Resource, Json]]:
@@ -95,10 +62,10 @@ def _policy(which: str) -> list[tuple[Resource, Json]]:
 
 async def install(client: Client) -> None:
     """The kind and the policies, unless they are there."""
-    for resource, body in [(CRDS, crd()), *_policy("leaders"), *_policy("workers")]:
+    for resource, body in [*_policy("leaders"), *_policy("workers")]:
         with suppress(AlreadyExists):
             await client.create(resource, body, field_manager=MANAGER)
-    await jobset_crd.until_served(client, CRD, LEADER_WORKER_SETS)
+    await install_lws_crd(client)
 
 
 @asynccontextmanager

@@ -10,31 +10,12 @@ from typing_extensions import override
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
-from jobset_gate.fake.jobset_crd import until_served
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import AlreadyExists, NotFound
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from jobset_gate.sources.table import LWS
 from tests.fakes.stored_gang import Json, StoredJobSet
 from tests.fakes.wire_objects import owner
-
-
-async def install_lws_crd(client: Client) -> None:
-    """A CRD of that name, whatever is in the objects."""
-    its, name = LEADER_WORKER_SETS, f"{LEADER_WORKER_SETS.plural}.{LEADER_WORKER_SETS.group}"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": its.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    spec = {
-        "group": its.group,
-        "scope": "Namespaced",
-        "names": {"plural": its.plural, "singular": its.kind.lower(), "kind": its.kind},
-        "versions": [version | {"subresources": {"status": {}}}],
-    }
-    try:
-        await client.create(CRDS, {"metadata": {"name": name}, "spec": spec})
-    except AlreadyExists:
-        return
-    await until_served(client, name, its)
 
 
 class StoredLeaderWorkerSet(StoredJobSet):

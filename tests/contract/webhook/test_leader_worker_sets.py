@@ -186,7 +186,7 @@ async def test_a_rule_is_in_force_for_a_kind_that_is_installed_later(client: Cli
     """Under a name of its own, since other tests need the kind itself."""
     group = f"t{secrets.token_hex(4)}.example.com"
     kind = replace(LEADER_WORKER_SETS, group=group)
-    crd = copy.deepcopy(lws_standin.crd())
+    crd = copy.deepcopy(leader_worker_sets.crd())
     crd["metadata"]["name"], crd["spec"]["group"] = f"{kind.plural}.{group}", group
     async with admission_server(Settings(gangs=GANGS)) as server:
         ours, _ = configurations(GANGS, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}-later")

@@ -19,8 +19,9 @@ from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.sources.table import SOURCES
 from tests.fakes.cli_runner import CliShell
+from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.stored_gang import StoredJob, install_jobset_crd
-from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet, install_lws_crd
+from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
 from tests.flow.cli.test_schemas import check
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."

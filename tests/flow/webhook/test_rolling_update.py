@@ -37,7 +37,7 @@ class Deployment:
     stack: AsyncExitStack
     pods: list[tuple[ServiceProcess, int]] = field(default_factory=list)
     leaving: list[ServiceProcess] = field(default_factory=list)
-    """Those that were told to stop."""
+    """Those that were asked to stop."""
 
     async def start(self) -> None:
         """One more; it gets calls as soon as it is ready, as a Service does it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 from typing_extensions import override
@@ -29,7 +29,6 @@ class MemberCluster(Cluster):
 
     key: ClassVar[GangKey]
     judge: MemberJudge
-    decode: ClassVar[Callable[[Any], PodSeen | None]]
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         super().__init__(api, now, shape)
@@ -50,9 +49,12 @@ class MemberCluster(Cluster):
 
     def seen(self, pod: Json) -> PodSeen:
         """As a controller reads it."""
-        found = type(self).decode(msgspec.json.decode(msgspec.json.encode(pod), type=wire.MemberPod))
+        found = self._decode(msgspec.json.decode(msgspec.json.encode(pod), type=wire.MemberPod))
         assert found is not None
         return found
+
+    def _decode(self, pod: wire.MemberPod) -> PodSeen | None:
+        raise NotImplementedError
 
     def verdict_on_gang(self, pod: Json, verdict: Verdict) -> Verdict:
         """What a verdict that is addressed to this pod says of its gang."""
@@ -172,11 +174,14 @@ class RingCluster(MemberCluster):
     """The start group `train` of one owner."""
 
     key = GangKey("default", startgroup.gang_name(JOBSET, OWNER), "startgroup")
-    decode = staticmethod(startgroup.pod)
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         super().__init__(api, now, shape)
         self.judge: GroupJudge = GroupJudge(shape)
+
+    @override
+    def _decode(self, pod: wire.MemberPod) -> PodSeen | None:
+        return startgroup.pod(pod)
 
     @override
     def verdict_on_gang(self, pod: Json, verdict: Verdict) -> Verdict:
@@ -190,7 +195,7 @@ class RingCluster(MemberCluster):
         done = sum(pod.phase == "Succeeded" for pod in pods) if self.shape.of_job else 0
         lacking = max([self.size, *map(size_of, live)]) - done - len(live)
         for _ in range(lacking if tell else min(1, lacking)):
-            self._make_pod()
+            self._make_member()
 
     @override
     def collect(self) -> None:
@@ -198,9 +203,9 @@ class RingCluster(MemberCluster):
 
     @override
     def miss_webhook(self) -> None:
-        self._make_pod(bare=True)
+        self._make_member(bare=True)
 
-    def _make_pod(self, *, bare: bool = False) -> None:
+    def _make_member(self, *, bare: bool = False) -> None:
         alone = not any(self.seen(pod).live for pod in self.pods())
         lenient = names.ON_TIMEOUT_RELEASE if self.shape.releases_on_timeout else names.ON_TIMEOUT_FAIL
         notes = {names.START_SIZE: str(self.size), names.ON_TIMEOUT: lenient}
@@ -220,12 +225,15 @@ class LeaderCluster(MemberCluster):
     """
 
     key = GangKey("default", LEADER, "lws")
-    decode = staticmethod(lws.pod)
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         super().__init__(api, now, shape)
         self.judge: LeaderJudge = LeaderJudge(shape)
         self._next_is_bare = False
+
+    @override
+    def _decode(self, pod: wire.MemberPod) -> PodSeen | None:
+        return lws.pod(pod)
 
     @property
     def leader(self) -> Json | None:

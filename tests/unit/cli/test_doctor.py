@@ -45,8 +45,9 @@ from tests.fakes.admission_server import (
 )
 from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.grouped_pods import pod
+from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd
-from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet, install_lws_crd
+from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from tests.fakes.stored_start_group import StoredStartGroup
 from tests.plane.embedded import Embedded

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from controllers.barrier.cache import LATE_POD_DELAY, PROGRESS_DELAY, GangCache
-from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import (
     BarrierStage,
@@ -13,7 +12,6 @@ from jobset_gate.barrier.model import (
     GangSnapshot,
     JobSeen,
     PodSeen,
-    VerdictKind,
     WorkloadSeen,
 )
 from jobset_gate.runtime.store import ObjectChange
@@ -180,14 +178,6 @@ def test_a_pod_that_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_
     assert woken.asked() == (1, 0)
 
 
-def test_a_pod_that_turns_out_not_to_have_heard_is_looked_at_later(woken: CacheHarness) -> None:
-    decided(woken)
-    woken.index.on_delivery_failed(TRAIN)
-    assert woken.later == [(TRAIN, PROGRESS_DELAY)]
-    woken.index.on_delivery_failed(GangKey("default", "gone"))
-    assert (len(woken.later), len(woken.index)) == (1, 1)
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -280,16 +270,6 @@ def test_an_unrelated_configmap_is_remembered_until_ours_is_seen(woken: CacheHar
     assert not snapshot(woken).config_map_conflict, "another life of the JobSet looks for itself"
 
 
-def test_of_one_generation_the_first_verdict_is_remembered_whatever_is_edited_later(woken: CacheHarness) -> None:
-    first = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
-    woken.index.set_config_map(TRAIN, first)
-    woken.gate(first, config_map(resource_version="8", verdict=verdict()))
-    seen = snapshot(woken)
-    assert seen.remembered == first.verdict
-    assert woken.index.get_verdict(TRAIN) is None, "the edit is delivered to no pod"
-    assert woken.asked() == (1, 0)
-
-
 @pytest.mark.parametrize(("attempt", "epoch"), [(1, 0), (0, 1)])
 def test_a_verdict_of_a_generation_that_has_not_begun_is_remembered_when_it_has(
     woken: CacheHarness, attempt: int, epoch: int
@@ -299,12 +279,3 @@ def test_a_verdict_of_a_generation_that_has_not_begun_is_remembered_when_it_has(
     assert woken.index.get_verdict(TRAIN) is None
     woken.jobset(jobset(), jobset(replicated_job(epoch=epoch), attempt=attempt))
     assert woken.index.get_verdict(TRAIN) == early
-
-
-def test_an_older_verdict_that_a_user_puts_back_is_not_remembered(woken: CacheHarness) -> None:
-    restarted = jobset(attempt=1)
-    woken.jobset(jobset(), restarted)
-    woken.index.set_config_map(TRAIN, config_map(verdict=verdict(attempt=1)))
-    woken.index.set_config_map(TRAIN, config_map(verdict=verdict()))
-    seen = snapshot(woken)
-    assert seen.remembered == verdict(attempt=1)

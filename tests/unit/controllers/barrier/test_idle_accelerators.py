@@ -46,16 +46,6 @@ def three(*pods: PodSeen) -> GangSnapshot:
     return gang(*pods, workload=THREE)
 
 
-def test_each_pass_replaces_the_one_before_and_gangs_add_up(shown: ScrapedIdle) -> None:
-    shown.idle.set_held(TRAIN, {GPU: 8})
-    shown.idle.set_held(OTHERS, {GPU: 1, EFA: 2})
-    shown.now += 1
-    shown.idle.set_held(TRAIN, {GPU: 16})
-    shown.now += 1
-    assert (shown.seconds(), shown.seconds(EFA)) == (8 + 1 + 16 + 1, 4)
-    assert (shown.now_idle(), shown.now_idle(EFA)) == (17, 2)
-
-
 def test_a_clock_that_is_put_back_takes_nothing_back(shown: ScrapedIdle) -> None:
     """A counter that falls is read as one that began again."""
     shown.idle.set_held(TRAIN, {GPU: 1})

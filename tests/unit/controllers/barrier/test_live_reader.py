@@ -147,22 +147,6 @@ async def test_pods_that_a_quota_refused_are_named_in_its_words(api: Api, look: 
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "reason"),
-    [
-        ("Job", "another-job", "FailedCreate"),
-        ("ReplicaSet", "train-workers-0", "FailedCreate"),
-        ("Job", "train-workers-0", "SuccessfulCreate"),
-    ],
-)
-async def test_what_befell_others_is_not_reported_of_this_gang(
-    api: Api, look: LiveReader, kind: str, name: str, reason: str
-) -> None:
-    store_job(api)
-    tell(api, kind, name, reason, "no")
-    assert (await look.refresh(STALE)).denials == ()
-
-
 @pytest.mark.parametrize("reason", ["TriggeredScaleUp", "Nominated"])
 async def test_a_pod_for_which_a_node_is_on_its_way_is_named_so(api: Api, look: LiveReader, reason: str) -> None:
     job = store_job(api)

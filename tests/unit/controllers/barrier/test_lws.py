@@ -10,7 +10,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
 from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.lws_controller import (
     GROUP,
@@ -29,7 +29,6 @@ from tests.fakes.wire_objects import TEN_O_CLOCK
 
 NAME = "vllm-2.lws.group-scheduling"
 TIMEOUT = {names.CONFIG: '{"timeoutAfterSeconds": 60}'}
-GONE: dict[str, Any] = {"meta": {"deletionTimestamp": "2026-08-01T10:00:31Z"}}
 
 
 @pytest.fixture
@@ -141,17 +140,6 @@ async def test_bypass_on_the_leader_worker_set_opens_groups_that_are_there_and_t
     assert workload.bypass
 
 
-async def test_an_orphaned_group_goes_on_with_defaults(vllm: LwsController) -> None:
-    vllm.show(leader_worker_set(notes={names.BYPASS: "true"}), worker_set(), leader_pod("A", RUNS), worker_pod(1))
-    vllm.api.remove(LEADER_WORKER_SETS, "vllm", namespace=SPACE)
-    vllm.watch()
-    await vllm.reconcile()
-    assert (vllm.seen.workload.bypass, vllm.verdict_on("A")) == (False, None)
-    vllm.show(worker_pod(1, "A", RUNS))
-    await vllm.reconcile()
-    assert vllm.verdict_on("A") is not None
-
-
 async def test_size_raised_in_the_template_changes_nothing_for_pods_that_wait(vllm: LwsController) -> None:
     """A rolling update makes new leaders; a worker made again meanwhile has the new size on it."""
     vllm.show(leader_worker_set(), worker_set(), leader_pod("A", RUNS, size=2), worker_pod(1, "A", RUNS, size=4))
@@ -160,13 +148,6 @@ async def test_size_raised_in_the_template_changes_nothing_for_pods_that_wait(vl
 
 
 # --- Another leader --------------------------------------------------------------------------------------------------
-
-
-async def test_a_leader_that_ends_is_left_alone(vllm: LwsController) -> None:
-    vllm.start_group("A", RUNS)
-    vllm.show(leader_pod("A", RUNS, **GONE))
-    await vllm.reconcile()
-    assert vllm.kept == {}
 
 
 async def test_without_leader_a_group_is_idle(vllm: LwsController) -> None:
@@ -208,19 +189,6 @@ async def test_workers_of_a_leader_deleted_in_the_background_count_for_no_other(
     assert vllm.verdict_on("B") is not None
 
 
-async def test_the_verdict_on_a_leader_binds_no_other_and_its_config_map_is_made_again(vllm: LwsController) -> None:
-    vllm.start_group("A", RUNS)
-    await vllm.reconcile()
-    vllm.watch()
-    vllm.remove("vllm-2", "vllm-2-1")
-    vllm.show(worker_set("B"), leader_pod("B", RUNS), worker_pod(1, "B"))
-    before = vllm.kept["A"]["metadata"]["uid"]
-    await vllm.reconcile()
-    assert set(vllm.kept) == {"B"}
-    assert vllm.kept["B"]["metadata"]["uid"] != before
-    assert vllm.verdict_on("B") is None
-
-
 async def test_pods_that_were_all_replaced_while_nobody_was_there_wait_for_each_other(vllm: LwsController) -> None:
     """The verdict was written, and the controller killed."""
     vllm.start_group("A", RUNS)
@@ -235,15 +203,6 @@ async def test_pods_that_were_all_replaced_while_nobody_was_there_wait_for_each_
     assert later.verdict_on("B") is not None
 
 
-async def test_a_verdict_addressed_to_another_pod_proves_nothing(vllm: LwsController) -> None:
-    vllm.show(worker_set(), leader_pod("A", RUNS, notes=addressed("other")), worker_pod(1))
-    await vllm.reconcile()
-    assert vllm.verdict_on("A") is None
-    vllm.show(leader_pod("A", RUNS, notes=addressed("A")))
-    await vllm.reconcile()
-    assert vllm.verdict_on("A") is not None, "so its ConfigMap was lost"
-
-
 async def test_a_controller_that_has_not_seen_the_next_leader_deletes_nothing_of_it(vllm: LwsController) -> None:
     vllm.start_group("A", RUNS)
     vllm.remove("vllm-2", "vllm-2-1")
@@ -254,17 +213,6 @@ async def test_a_controller_that_has_not_seen_the_next_leader_deletes_nothing_of
     with pytest.raises(Requeue):
         await vllm.reconcile()
     assert set(vllm.kept) == {"B"}
-
-
-async def test_a_timeout_is_not_decided_on_a_leader_that_is_another_one_in_the_api(vllm: LwsController) -> None:
-    vllm.show(worker_set(), leader_pod("A", RUNS, notes=TIMEOUT), worker_pod(1))
-    await vllm.reconcile()
-    await asyncio.sleep(60)
-    vllm.remove("vllm-2")
-    vllm.put(leader_pod("B", RUNS, notes=TIMEOUT))
-    with pytest.raises(Requeue, match="is gone, or another one"):
-        await vllm.reconcile()
-    assert vllm.verdict_on("A") is None
 
 
 async def test_an_old_revision_built_again_in_a_rolling_update_waits_for_its_own_size(vllm: LwsController) -> None:

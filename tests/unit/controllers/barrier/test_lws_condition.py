@@ -26,7 +26,7 @@ from tests.fakes.lws_controller import (
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import Answer, Call, MemoryClient
 from tests.fakes.start_group_controller import RUNS, SPACE
-from tests.fakes.wire_objects import TEN_O_CLOCK, status
+from tests.fakes.wire_objects import TEN_O_CLOCK
 
 STARTED = DesiredCondition(status="True", reason="AllPodsStarted", message="all 8 pods started (uid A)")
 WAITS = DesiredCondition(status="False", reason="WaitingForPods", message="5/8 pods started; missing: 3 pods")
@@ -172,16 +172,6 @@ async def test_progress_is_written_at_most_every_interval(vllm: LwsController) -
     assert (await vllm.write_condition())[2].startswith("0 of 1 groups have started; vllm/0: 2/3 pods started")
 
 
-async def test_a_start_is_written_at_once(vllm: LwsController) -> None:
-    key = GROUP._replace(name="vllm-0")
-    vllm.show(worker_set(group=0), leader_pod("A", RUNS, group=0), worker_pod(1, group=0))
-    await vllm.reconcile(key)
-    await vllm.write_condition()
-    vllm.show(worker_pod(1, "A", RUNS, group=0))
-    await vllm.reconcile(key)
-    assert (await vllm.write_condition())[0] == "True"
-
-
 async def test_groups_that_start_together_make_one_write(vllm: LwsController) -> None:
     for group, leader in enumerate("AB"):
         vllm.start_group(leader, RUNS, group=group)
@@ -226,16 +216,6 @@ async def test_nothing_is_written_on_one_that_is_no_more(vllm: LwsController, go
     vllm.watch()
     assert await vllm.conditions.reconcile(PARENT) is None
     assert [it for it in vllm.memory.calls if it.verb == "patch"] == []
-
-
-async def test_a_pod_that_has_passed_says_the_same(vllm: LwsController) -> None:
-    vllm.start_group("A", RUNS, group=0)
-    await vllm.reconcile(GROUP._replace(name="vllm-0"))
-    await vllm.write_condition()
-    vllm.show(leader_pod("A", status(names.BARRIER_CONTAINER, exit=0), group=0))
-    calls = len(vllm.memory.calls)
-    await vllm.write_condition()
-    assert len(vllm.memory.calls) == calls
 
 
 async def test_it_is_removed_with_the_config_and_never_written_without_one(vllm: LwsController) -> None:

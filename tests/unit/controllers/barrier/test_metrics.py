@@ -100,15 +100,6 @@ def test_a_release_is_counted_and_timed(shown: ScrapedMetrics) -> None:
     assert shown.seconds("pod_start_skew") == (1, 40)
 
 
-def test_a_timeout_is_counted_but_is_no_release(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0)))
-    decision = decide(seen, T0 + 300)
-    assert isinstance(decision, Decide)
-    shown.measures.on_decided(TRAIN, seen, decision, T0 + 300)
-    assert shown.value("decisions_total", kind="timeout", cause="TimedOut") == 1
-    assert shown.seconds("time_to_release") == (0, 0)
-
-
 def test_clocks_that_disagree_make_no_negative_time(shown: ScrapedMetrics) -> None:
     """A node's clock may be minutes ahead of ours."""
     seen = gang(
@@ -134,22 +125,6 @@ def test_the_start_of_the_last_main_container_is_timed_once_all_have_started(sho
         shown.measures.on_enforced(TRAIN, gang(main(0, T0 + 11), main(1, T0 + 14)), verdict())
     assert shown.seconds("release_to_last_main_start") == (1, 4)
     assert shown.seconds("start_skew") == (1, 3)
-
-
-def test_a_bypass_before_any_start_has_no_time_to_release(shown: ScrapedMetrics) -> None:
-    seen = gang(waiting_pod(0), waiting_pod(1), workload=jobset(bypass=True))
-    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
-    assert shown.value("decisions_total", kind="release", cause="Bypassed") == 1
-    assert shown.seconds("time_to_release") == (0, 0)
-
-
-def test_no_metric_names_a_pod_or_a_jobset(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), pod(1))
-    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1)))
-    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
-    shown.measures.on_patched("jobset", "ok")
-    labels = {label for family in shown.registry.collect() for sample in family.samples for label in sample.labels}
-    assert labels == {"source", "reason", "kind", "cause", "outcome", "le"}
 
 
 def test_the_skew_of_the_pods_knows_announcements_too(shown: ScrapedMetrics) -> None:

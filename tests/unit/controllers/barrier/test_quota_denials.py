@@ -11,8 +11,6 @@ from controllers.barrier.quota_denials import FIRST_POLL_AFTER, POLL_EVERY, Quot
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Wait
 from jobset_gate.barrier.model import GangKey, GangSnapshot
-from jobset_gate.kube.errors import Forbidden
-from jobset_gate.kube.resources import EVENTS
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api
@@ -75,11 +73,3 @@ async def test_a_quota_that_was_raised_is_not_reported_of_any_more(api: Api, hea
     await passes(hearing)
     made = gangs.gang(gangs.pod(0), gangs.waiting_pod(1))
     assert await passes(hearing, made) == (decide(made, gangs.T0).condition.message, None)  # type: ignore[union-attr]
-
-
-async def test_who_may_not_list_events_says_less(hearing: QuotaDenials, api_calls: CallBlocker) -> None:
-    await passes(hearing)
-    api_calls.fail = lambda call: Forbidden(403) if call.kind == EVENTS else None
-    await asyncio.sleep(FIRST_POLL_AFTER)
-    said, wait = await passes(hearing)
-    assert ("NotCreated" in said, wait) == (True, POLL_EVERY)

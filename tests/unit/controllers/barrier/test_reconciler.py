@@ -328,25 +328,8 @@ async def test_a_failed_index_that_the_api_does_not_confirm_ends_no_gang(harness
     assert again is not None, "no event may come that would enqueue it"
 
 
-async def test_an_unrelated_configmap_is_reported_and_looked_at_again(harness: ReconcilerHarness) -> None:
-    harness.api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": {"theirs": "x"}})
-    harness.add_pod(0)
-    assert await harness.reconcile() == 0.0
-    again = await harness.reconcile()
-    assert again is not None
-    assert again > 1
-    assert harness.jobset_in_api().condition.reason == "ConfigMapConflict"  # type: ignore[union-attr]
-
-
 async def test_in_a_namespace_that_goes_nothing_is_tried_again(harness: ReconcilerHarness) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace default is being terminated"}
     harness.api_calls.fail = lambda call: Forbidden(403, details={"causes": [cause]}) if call.verb == "create" else None
     harness.add_pod(0)
     assert await harness.reconcile() is None
-
-
-async def test_any_other_refusal_is_an_error(harness: ReconcilerHarness) -> None:
-    harness.api_calls.fail = lambda call: Forbidden(403, "Forbidden", "quota") if call.verb == "create" else None
-    harness.add_pod(0)
-    with pytest.raises(Forbidden):
-        await harness.reconcile()

@@ -11,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.barrier.integrity import is_config_map_canonical
 from jobset_gate.barrier.model import GangKey, VerdictKind
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, STATEFUL_SETS
 from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
@@ -19,7 +19,6 @@ from tests.fakes.start_group_controller import (
     NAME,
     OWNER,
     PASSED,
-    RING,
     RUNS,
     SPACE,
     STATEFUL_SET,
@@ -74,15 +73,6 @@ async def test_the_config_map_is_found_by_the_groups_name_and_goes_with_the_owne
     }
     assert meta["ownerReferences"] == [STATEFUL_SET | {"controller": False}]
     assert ring.stored["data"] == {"attempt": "0"}, "no clock runs, so nothing binds a pod to the attempt"
-
-
-async def test_a_condition_that_was_written_meanwhile_makes_no_verdict_wait(ring: StartGroupController) -> None:
-    ring.show(member("a", RUNS), member("b"))
-    await ring.reconcile()
-    ring.put(member("b", RUNS))
-    ring.watch(PODS)
-    await ring.reconciler.reconcile(RING)
-    assert ring.verdict is not None, "its version was learnt from the answer, not from a watch"
 
 
 async def test_the_condition_is_written_with_the_verdict_and_not_once_more(ring: StartGroupController) -> None:
@@ -276,14 +266,6 @@ async def test_one_name_that_waits_under_two_owners_is_reported_on_both(ring: St
     assert all(message.endswith(sentence) for _, _, message in events(ring.api))
 
 
-async def test_a_namesake_that_has_started_is_no_warning(ring: StartGroupController) -> None:
-    await released(ring)
-    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "job-uid", "controller": True}
-    ring.show(member("c", RUNS, ownerReferences=[theirs]))
-    await ring.reconcile(GangKey(SPACE, "ring.job-uid", "startgroup"))
-    assert [reason for _, reason, _ in events(ring.api)] == ["AllPodsStarted"]
-
-
 def stateful_set(replicas: int, policy: str) -> Json:
     return {
         "metadata": {"name": "ring", "namespace": SPACE, "uid": OWNER},
@@ -334,18 +316,3 @@ async def test_what_a_quota_refuses_of_a_stateful_set_is_reported(ring: StartGro
         await ring.reconcile()
         await asyncio.sleep(15)
     assert "1 pod: QuotaDenied: exceeded quota: gpus" in ring.state[1]
-
-
-async def test_a_config_map_that_another_replica_made_again_counts_alone(ring: StartGroupController) -> None:
-    ring.show(member("ring-0", RUNS), member("ring-1", RUNS))
-    await ring.reconcile()
-    meta = {key: ring.stored["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
-    ring.api.remove(CONFIGMAPS, NAME, namespace=SPACE)
-    ring.watch()
-    assert ring.seen.remembered is not None, "a deletion alone takes back nothing"
-    ring.api.create(CONFIGMAPS, {"metadata": meta, "data": {names.KEY_ATTEMPT: "0"}})
-    ring.show(member("ring-2", RUNS), member("ring-3"))
-    ring.remove("ring-0", "ring-1")
-    ring.watch()
-    await ring.reconcile()
-    assert (ring.verdict, ring.attempt, ring.members) == (None, 0, {"ring-2", "ring-3"})

@@ -18,9 +18,7 @@ from jobset_gate.kube.errors import (
     Forbidden,
     InvalidResponse,
     KubeError,
-    NotLeader,
     ServerError,
-    Throttled,
     Unreachable,
 )
 from jobset_gate.kube.resources import EVENTS, JOBSETS
@@ -134,14 +132,6 @@ async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(s
     assert (square.said, len(square.verbs)) == ("3/9 pods started", 2)
 
 
-async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness) -> None:
-    await square.report(waiting(1))
-    square.want(square.seen, waiting(2))
-    square.want(square.seen, waiting(1))
-    await asyncio.sleep(2 * PROGRESS_INTERVAL)
-    assert len(square.verbs) == 1
-
-
 async def test_numbers_in_others_words_are_no_news_for_minutes(square: StatusHarness) -> None:
     """The scheduler counts all nodes of the cluster in its sentence: it changes whenever one of them comes or goes."""
     await square.report(lacking("Unscheduled: 0/39 nodes are available"))
@@ -206,12 +196,6 @@ async def test_the_next_jobset_of_the_name_is_reported_at_once_and_not_given_the
     assert (await square.report(waiting(9)))["message"] == "9/9 pods started"
 
 
-async def test_a_jobset_that_is_gone_is_no_error(square: StatusHarness, api: Api) -> None:
-    api.remove(JOBSETS, "train")
-    await square.report(STARTED)
-    assert square.failures == 0
-
-
 # --- Events ----------------------------------------------------------------------------------------------------------
 
 
@@ -230,12 +214,6 @@ async def test_the_event_comes_before_the_condition_and_is_reported_once_whateve
     await successor.reconcile(TRAIN)
     assert len(api.all(EVENTS)) == 1
     assert square.stored["status"] == "True"
-
-
-async def test_each_generation_has_its_own_event(square: StatusHarness) -> None:
-    await square.report(STARTED)
-    await square.report(msgspec.structs.replace(STARTED, message="all 2 pods started (attempt 1, epoch 0)"), "1.0")
-    assert len(square.api.all(EVENTS)) == 2
 
 
 @pytest.mark.parametrize(
@@ -291,15 +269,6 @@ async def test_a_jobset_that_changed_before_the_watch_showed_it_is_tried_again_s
     assert (square.said, square.failures) == ("1/9 pods started", 0)
 
 
-async def test_a_server_that_says_when_to_come_back_is_believed(square: StatusHarness, api_calls: CallBlocker) -> None:
-    api_calls.fail = lambda _: Throttled(429, retry_after=2.0)
-    square.want(square.jobset, waiting(1))
-    await asyncio.sleep(SOON)
-    api_calls.fail = lambda _: None
-    await asyncio.sleep(2.0)
-    assert square.said == "1/9 pods started"
-
-
 async def test_the_last_word_wins_over_one_that_is_just_being_said(
     square: StatusHarness, api_calls: CallBlocker
 ) -> None:
@@ -325,15 +294,6 @@ async def test_a_verdict_is_reported_even_if_its_jobset_has_finished_meanwhile(
     assert square.said == STARTED.message
 
 
-async def test_progress_of_a_jobset_that_has_finished_is_not_reported(
-    square: StatusHarness, api_calls: CallBlocker
-) -> None:
-    square.want(square.jobset, waiting(1))
-    square.writer.quiesce(TRAIN)
-    await asyncio.sleep(PROGRESS_INTERVAL)
-    assert api_calls.calls == []
-
-
 async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(square: StatusHarness, api_calls: CallBlocker) -> None:
     api_calls.block()
     square.want(square.jobset, STARTED, "0.0")
@@ -351,14 +311,3 @@ async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHar
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(10 * PROGRESS_INTERVAL)
     assert (len(api_calls.calls), square.failures) == (1, 0)
-
-
-async def test_who_no_longer_leads_stops(
-    api: Api, memory: MemoryClient, api_calls: CallBlocker, clock: VirtualClock
-) -> None:
-    square = StatusHarness(api, memory, clock, api_calls)
-    api_calls.fail = lambda _: NotLeader("gone")
-    square.want(square.jobset, STARTED, "0.0")
-    with pytest.raises(ExceptionGroup) as ended:
-        await square.loop.run()
-    assert ended.group_contains(NotLeader)

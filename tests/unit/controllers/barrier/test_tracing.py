@@ -19,7 +19,6 @@ from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.timeline.trace import Trace
 from tests.fakes import gangs
-from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import T0
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import Answer, Call, MemoryClient
@@ -128,16 +127,6 @@ async def test_pods_that_cannot_be_listed_are_listed_again_and_not_for_ever(api:
     for _ in range(2):
         assert await harness.tracer.reconcile(KEY) is None
     assert harness.traces == []
-
-
-async def test_without_the_events_the_trace_lacks_only_the_pulls(api_calls: CallBlocker, api: Api) -> None:
-    async def refuse_events(call: Call) -> Answer:
-        return Answer.DONE if call.kind is PODS else Answer.REFUSED
-
-    harness = TracerHarness(MemoryClient(api, refuse_events))
-    harness.decide(VerdictKind.TIMEOUT)
-    assert await harness.tracer.reconcile(KEY) is None
-    assert len(harness.traces) == 1
 
 
 async def test_only_so_many_gangs_wait_for_their_trace(harness: TracerHarness, monkeypatch: pytest.MonkeyPatch) -> None:

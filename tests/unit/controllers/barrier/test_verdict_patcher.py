@@ -20,12 +20,11 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.errors import Conflict, KubeError, NotFound, ServerError, Throttled, Unreachable
-from jobset_gate.kube.resources import PODS
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import verdict
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
-from tests.fakes.stored_objects import notes, store_pod, store_pods, verdict_on
+from tests.fakes.stored_objects import notes, store_pods, verdict_on
 
 TRAIN = GangKey("default", "train")
 RELEASE = verdict()
@@ -154,31 +153,7 @@ async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_o
     assert verdict_on(api, one) == f"release {one.uid} 0 3 AllPodsStarted\nas decided\n"
 
 
-async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patched(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient
-) -> None:
-    async with running(PatcherHarness(memory, concurrency=1)) as sender:
-        api_calls.block()
-        pods = store_pods(api, 3)
-        sender.want(TRAIN, pods, RELEASE, fresh=True)
-        await asyncio.sleep(SOON)
-        sender.want(TRAIN, pods[:2], RELEASE, fresh=False)
-        api_calls.unblock()
-        await asyncio.sleep(SOON)
-        assert [bool(verdict_on(api, pod)) for pod in pods] == [True, True, False]
-
-
 # --- Failures -------------------------------------------------------------------------------------------------------
-
-
-async def test_the_verdict_does_not_land_on_a_namesake(api: Api, sender: PatcherHarness) -> None:
-    (old,) = store_pods(api, 1)
-    api.remove(PODS, old.name)
-    successor = store_pod(api, old.name)
-    sender.want(TRAIN, [old], RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
-    assert verdict_on(api, successor) == ""
-    assert sender.outcomes == ["gone"]
 
 
 @pytest.mark.parametrize(

@@ -24,25 +24,6 @@ async def gate(clock: VirtualClock) -> AsyncIterator[ServedStream]:
         yield made
 
 
-async def test_a_client_that_reads_and_closes_has_heard(gate: ServedStream) -> None:
-    client = await (await gate.connect_and_ask(POD)).held()
-    await gate.book.answer_requests(TRAIN, verdict())
-    assert await client.verdict() == TEXT
-    await until(lambda: gate.book.count_open("jobset") == 0)
-    assert gate.outcomes == ["told"]
-    assert gate.delivered == {POD}
-    await asyncio.sleep(2 * CLOSE_TIMEOUT)
-    assert gate.delivered == {POD}
-
-
-async def test_one_that_only_gets_the_answer_at_once_has_heard_as_well(gate: ServedStream) -> None:
-    gate.store_verdict(verdict())
-    assert TEXT in await (await gate.connect_and_ask(POD)).rest()
-    await until(lambda: gate.outcomes == ["told"])
-    await asyncio.sleep(2 * CLOSE_TIMEOUT)
-    assert gate.delivered == {POD}
-
-
 @pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
 async def test_one_that_never_closes_has_not_heard_and_its_gang_is_woken(
     gate: ServedStream, clock: VirtualClock, decided: bool

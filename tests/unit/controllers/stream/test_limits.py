@@ -57,15 +57,6 @@ async def test_a_gang_that_does_not_wait_has_no_place(gate: ServedStream, state:
     assert gate.book.count_open("jobset") == 0
 
 
-async def test_what_is_decided_is_answered_to_pods_of_a_gang_that_waits_no_more(gate: ServedStream) -> None:
-    (pod,) = gate.add_pods(1)
-    gate.set_jobset(billion(finished=True))
-    gate.store_verdict(verdict())
-    client = await gate.connect_and_ask(pod)
-    assert await client.status() == 200
-    assert await client.rest() == verdict_codec.render(verdict())
-
-
 async def test_made_up_pods_of_a_decided_gang_are_not_kept_in_mind(gate: ServedStream) -> None:
     gate.store_verdict(verdict())
     strays = [f"made-up-{number}" for number in range(2 * MAX_UNKNOWN_PER_GANG)]

@@ -139,16 +139,6 @@ async def test_without_its_own_token_nobody_learns_which_pods_are_there(gate: Se
     assert set(gate.outcomes) == {"forbidden"}
 
 
-async def test_a_pod_that_the_cache_does_not_have_yet_is_refused_and_held_when_it_asks_again(
-    gate: ServedGroup,
-) -> None:
-    gate.ring.put(member("a"))
-    assert await (await gate.ask("a")).status() == 403
-    gate.ring.watch()
-    await (await gate.ask("a")).held()
-    assert set(gate.ring.seen.announced) == {"a"}
-
-
 @pytest.mark.parametrize(
     "where", [path("a").replace("/pods/", "/pods/work/"), path("a").replace("/pods/", "/gangs/"), "/v1/pods"]
 )

@@ -11,7 +11,6 @@ import pytest
 from controllers.barrier.cache import GangCache
 from controllers.barrier.stream.delivery import KEEP_SECONDS, DeliveryLog
 from controllers.barrier.stream.registry import StreamRequest, WaiterRegistry
-from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, Generation, PodSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.runtime.store import ObjectChange
@@ -180,11 +179,3 @@ async def test_an_answer_is_forgotten_after_a_while(book: RegistryHarness) -> No
     await asyncio.sleep(KEEP_SECONDS)
     book.book.deliveries.expire_deliveries()
     assert not book.deliveries
-
-
-async def test_a_verdict_is_answered_once_and_to_all_before_the_first_request_ends(book: RegistryHarness) -> None:
-    for pod in PODS:
-        book.ask(pod)
-    for _ in range(2):
-        await book.book.answer_requests(TRAIN, verdict())
-    assert book.heard == [(pod, what) for what in (verdict_codec.render(verdict()), "end") for pod in PODS]

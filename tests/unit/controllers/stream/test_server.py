@@ -7,7 +7,6 @@ import resource
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
-import aiohttp
 import pytest
 
 from controllers.barrier.stream import server
@@ -31,14 +30,6 @@ async def gate(clock: VirtualClock) -> AsyncIterator[ServedStream]:
 
 
 # --- Holding and answering ------------------------------------------------------------------------------------------
-
-
-async def test_an_ordinary_http_client_reads_it_too(gate: ServedStream) -> None:
-    async with aiohttp.ClientSession() as session, session.get(gate.stream.url + path("pod-workers-0-0")) as answer:
-        assert (answer.status, answer.content_type) == (200, "text/plain")
-        assert await answer.content.readline() == b"\n"
-        await gate.book.answer_requests(TRAIN, verdict())
-        assert (await answer.content.read()).decode() == TEXT
 
 
 async def test_a_held_request_gets_an_empty_line_now_and_then(gate: ServedStream, clock: VirtualClock) -> None:
@@ -274,9 +265,3 @@ async def test_a_port_that_is_taken_is_tried_again(clock: VirtualClock) -> None:
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     await client.close()
-
-
-async def test_it_listens_on_ipv6_as_well(clock: VirtualClock) -> None:
-    async with serving(ServedStream(clock, host="::1")) as gate:
-        assert gate.stream.url.startswith("http://[::1]:")
-        await (await gate.connect_and_ask()).held()
