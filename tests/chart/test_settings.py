@@ -103,6 +103,8 @@ def test_values_of_barrier_and_groups_arrive(helm4: Helm, values: dict[str, Json
 def test_on_and_off_need_no_quotes(helm4: Helm, key: str, value: bool, word: str, tmp_path: Path) -> None:
     """YAML reads booleans there."""
     assert read(helm4, at(f"groups.{key}", value), tmp_path).admission.groups.model_dump(by_alias=True)[key] == word
+    roles, same = (helm4.render(at(f"groups.{key}", it)).kind("ClusterRole") for it in (value, word))
+    assert roles == same
 
 
 def test_a_large_number_is_not_written_in_powers_of_ten(helm4: Helm) -> None:

@@ -1,5 +1,7 @@
 """The index joins the informers' changes by gang, and wakes a gang no oftener than it has to."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -15,7 +17,10 @@ from jobset_gate.barrier.model import (
     WorkloadSeen,
 )
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.sources import startgroup
 from tests.fakes.gangs import config_map, job, jobset, pod, replicated_job, verdict, waiting_pod
+from tests.fakes.start_group_controller import NAME, OWNER, PASSED, RING, RUNS, SPACE, addressed, member, read_member
+from tests.fakes.wire_objects import Json, read_config_map
 
 TRAIN = GangKey("default", "train")
 
@@ -279,3 +284,44 @@ def test_a_verdict_of_a_generation_that_has_not_begun_is_remembered_when_it_has(
     assert woken.index.get_verdict(TRAIN) is None
     woken.jobset(jobset(), jobset(replicated_job(epoch=epoch), attempt=attempt))
     assert woken.index.get_verdict(TRAIN) == early
+
+
+# --- Gangs whose pods are gated one by one ---------------------------------------------------------------------------
+
+
+def show(woken: CacheHarness, *bodies: Json) -> None:
+    for body in bodies:
+        seen = read_member(body)
+        woken.index.on_pod(ObjectChange((SPACE, seen.name), None, seen))
+
+
+def test_an_event_of_a_pod_gathers_nothing(woken: CacheHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs the same in a gang of ten thousand; only who asks for the gang pays, and once."""
+    gathered: list[int] = []
+
+    def gather(*args: Any) -> Any:
+        gathered.append(1)
+        return real(*args)
+
+    real = startgroup.gather
+    monkeypatch.setattr(startgroup, "gather", gather)
+    show(woken, *(member(name, RUNS) for name in "abc"))
+    woken.index.last_workload(RING)
+    assert gathered == []
+    woken.index.snapshot(RING)
+    woken.index.peek(RING)
+    woken.index.get_workload(RING)
+    assert gathered == [1]
+
+
+def test_a_pod_that_comes_late_to_a_later_attempt_is_answered_soon(woken: CacheHarness) -> None:
+    """Nothing marks it with that attempt."""
+    show(woken, member("a", PASSED))
+    meta = {"name": NAME, "namespace": SPACE, "uid": "cm", "labels": {"jobset-gate.dev/gate": "true"}}
+    data = {"attempt": "2", "members": "a", "verdict": f"release {OWNER} 2 0 AllPodsStarted\n"}
+    seen = read_config_map({"metadata": meta, "data": data})
+    woken.index.on_config_map(ObjectChange((SPACE, NAME), None, seen))
+    woken.index.snapshot(RING)
+    woken.asked()
+    show(woken, member("b", RUNS), member("c", RUNS, notes=addressed("c", 2)))
+    assert (woken.now, woken.later) == ([], [(RING, LATE_POD_DELAY), (RING, PROGRESS_DELAY)])
