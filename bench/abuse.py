@@ -144,7 +144,8 @@ async def on_webhook(attack: Attack, scale: Scale) -> AbuseResult:
         tls = ssl.create_default_context(cadata=where["ca"])
         _, create, *_ = requests(where["url"])
         send = partial(_post, where["url"], tls, create.request)
-        await send()
+        async with brief(where["url"], tls) as connection:  # the first takes longest: no limit
+            await connection.post(create.request)
         async with attack(AttackTarget(scale, webhook=where["url"], tls=tls)) as sockets:
             for _ in range(scale.size(REQUESTS, 2)):
                 try:

@@ -16,7 +16,7 @@ from bench.children.command_loop import LONGEST_LINE
 Json = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-TIMEOUT = 120.0
+TIMEOUT = 600.0
 """Seconds that a child may take for an answer."""
 EXIT_TIMEOUT = 10.0
 """Seconds that it may take to exit before it is killed."""

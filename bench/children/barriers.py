@@ -14,7 +14,7 @@ from bench.children.command_loop import Json
 
 PER_ADDRESS = 5000
 """Connections from one address of ours, which has some 28,000 ports; loopback has 16 million addresses."""
-TIMEOUT = 60.0
+TIMEOUT = 600.0
 _HELD = b"\r\n\r\n\n"
 """What ends the head of a request that is held: an empty line more."""
 

@@ -28,6 +28,8 @@ PACKAGE = "bench.groups.children"
 TIMEOUT = 900.0
 LIMIT = 1.1
 """How long ours may take, in times of the floor."""
+LEAST = 0.001
+"""Seconds. A busy machine may show the watcher the last pod bound before the loader its creation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def table(shape: LoadShape, found: dict[Placer, list[PlacementRun]]) -> ResultTa
     busy machine has slowed down counts no more than one that it has not.
     """
     ours, floor, free = found[Placer.OURS], found[Placer.FLOOR], found[Placer.FREE]
-    to_floor = [one.bound / other.bound for one, other in zip(ours, floor, strict=True)]
+    to_floor = [_ratio(one.bound, other.bound) for one, other in zip(ours, floor, strict=True)]
     notes = [
         _run_by_run(to_floor),
         _to_free(ours, free),
@@ -211,6 +213,10 @@ def _row(way: Placer, runs: list[PlacementRun]) -> list[Cell]:
     ]
 
 
+def _ratio(ours: float, other: float) -> float:
+    return max(ours, LEAST) / max(other, LEAST)
+
+
 def _run_by_run(ratios: list[float]) -> str:
     it = intervals.of(ratios)
     sure = "too few runs for an interval"
@@ -221,7 +227,7 @@ def _run_by_run(ratios: list[float]) -> str:
 
 def _to_free(ours: list[PlacementRun], free: list[PlacementRun]) -> str:
     whole = median([one.whole / other.whole for one, other in zip(ours, free, strict=True)])
-    bound = median([one.bound / max(other.bound, 0.001) for one, other in zip(ours, free, strict=True)])
+    bound = median([_ratio(one.bound, other.bound) for one, other in zip(ours, free, strict=True)])
     return f"(c)/(a): {bound:.2f} from the last member on, {whole:.2f} from the first"
 
 

@@ -77,11 +77,11 @@ async def test_the_config_map_is_found_by_the_groups_name_and_goes_with_the_owne
 
 async def test_the_condition_is_written_with_the_verdict_and_not_once_more(ring: StartGroupController) -> None:
     ring.show(member("a", RUNS), member("b", RUNS))
-    await ring.reconciler.reconcile(RING)
+    await ring.reconciler.reconcile(ring.key)
     assert ring.verdict is not None
     assert ring.state[0] == "True"
     version = ring.stored["metadata"]["resourceVersion"]
-    await ring.status.reconcile(RING)
+    await ring.status.reconcile(ring.key)
     assert ring.stored["metadata"]["resourceVersion"] == version
     assert [it["reason"] for it in ring.api.all(EVENTS)] == ["AllPodsStarted"]
 
