@@ -24,8 +24,8 @@ EPOCH = 1_767_225_600.0
 """The start of virtual wall clocks: 2026-01-01T00:00:00Z, a whole second, as a kubelet writes it."""
 SHORT_JUMP = 0.25
 """Virtual seconds: before a shorter jump there is no real waiting, since a late packet does no harm."""
-GRACE = 0.001
-"""Real seconds to wait for a late loopback packet before a longer jump."""
+GRACE = 0.005
+"""Real seconds to wait for a late loopback packet before a longer jump, if there is any socket."""
 MOMENT = 2e-9
 """The least virtual seconds until a timer. asyncio treats what is due within its clock's resolution, a nanosecond, as
 due now: code that waits for the rest of a time would be woken without end."""
@@ -44,7 +44,8 @@ class _Selector(selectors.DefaultSelector):
             return ready
         if timeout is None or self._loop.threads_at_work:
             return super().select(None)
-        return super().select(GRACE if timeout >= SHORT_JUMP else 0) or self._pass(timeout)
+        sockets = len(self.get_map()) > 1  # the first is the loop's own pipe
+        return super().select(GRACE if sockets and timeout >= SHORT_JUMP else 0) or self._pass(timeout)
 
     def _pass(self, seconds: float) -> list[tuple[selectors.SelectorKey, int]]:
         """Virtual time passes, at its pace if it has one; a signal may end that early."""
