@@ -1,11 +1,13 @@
 """Builders of what a controller may see of a gang. Every default is healthy, unsuspended and of one replicatedJob."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from jobset_gate import names
+from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.decision import Blocked, Decide, Enforce, Ignore, Wait
 from jobset_gate.barrier.missing import MissingSlot, missing_by_job, slot_of_pod
 from jobset_gate.barrier.model import (
     BarrierStage,
@@ -32,6 +34,8 @@ source: Source = JOBSET
 
 UID = "u-1"
 T0 = 1_800_000_000.0
+NOW = T0 + 10
+D = TypeVar("D", Blocked, Decide, Enforce, Ignore, Wait)
 
 
 def generation(attempt: int = 0, epoch: int = 0, uid: str = UID) -> Generation:
@@ -181,3 +185,10 @@ def job_gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
         config_map=config_map(name=JOB.config_map_name("train"), source="job", gang="train"),
     )
     return msgspec.structs.replace(made, **changes)
+
+
+def decided(kind: type[D], seen: GangSnapshot, at: float = NOW) -> D:
+    """The decision, which is of this kind."""
+    found = decide(seen, at)
+    assert isinstance(found, kind)
+    return found
