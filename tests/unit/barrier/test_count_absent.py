@@ -3,10 +3,9 @@
 import pytest
 
 from jobset_gate.barrier import count
-from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Wait
 from jobset_gate.explain.gang import explain_gang
-from tests.fakes.gangs import T0, gang, job, jobset, pod, replicated_job
+from tests.fakes.gangs import T0, decided, gang, job, jobset, pod, replicated_job
 
 pytestmark = pytest.mark.usefixtures("each_source")
 
@@ -19,8 +18,7 @@ MANY = 2**31 - 1
 def test_a_gang_of_two_billion_is_counted_and_explained_at_once(jobs: int, pods: int, indexed: bool) -> None:
     target = replicated_job(replicas=jobs, parallelism=pods, completions=pods, indexed=indexed)
     seen = gang(workload=jobset(target), jobs=(job(),))
-    decision = decide(seen, T0)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, seen, T0)
     assert (decision.started, decision.expected) == (0, MANY)
     assert sum(it.count for it in decision.missing) == MANY
     assert explain_gang(seen, T0).expected == MANY

@@ -22,7 +22,7 @@ from jobset_gate.barrier.model import (
 )
 from jobset_gate.explain import text as said
 from jobset_gate.explain.gang import explain_gang
-from tests.fakes.gangs import T0, UID, clock, config_map, gang, job, jobset, pod, replicated_job, waiting_pod
+from tests.fakes.gangs import T0, UID, clock, config_map, decided, gang, job, jobset, pod, replicated_job, waiting_pod
 
 LIMIT = verdict_codec.MESSAGE_LIMIT
 SIZE = 300
@@ -35,8 +35,7 @@ def late(*pods: PodSeen, size: int = SIZE, number: int = 2, **changes: object) -
     seen = gang(
         *ready, *pods, workload=jobset(target, **changes), jobs=tuple(job(number=it) for it in range(number + 1))
     )
-    decision = decide(msgspec.structs.replace(seen, config_map=config_map(waiting_since=clock())), T0 + 300)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, msgspec.structs.replace(seen, config_map=config_map(waiting_since=clock())), T0 + 300)
     return decision.verdict.message
 
 

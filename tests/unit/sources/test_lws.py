@@ -13,6 +13,7 @@ from jobset_gate.barrier.decision import Decide, Enforce, Ignore, Wait
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.sources import lws
 from jobset_gate.sources.lws import Parent
+from tests.fakes.gangs import decided
 from tests.fakes.lws_controller import (
     GROUP,
     LWS_UID,
@@ -162,8 +163,7 @@ def test_it_starts_when_each_index_has_a_pod() -> None:
     leader = leader_pod("A", RUNS, size=3)
     twice = [worker_pod(1, "A", RUNS, size=3), worker_pod(1, "A", RUNS, size=3, uid="again")]
     assert isinstance(decide(gathered(leader, *twice), NOW), Wait)
-    decision = decide(gathered(leader, twice[0], worker_pod(2, "A", RUNS, size=3)), NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, gathered(leader, twice[0], worker_pod(2, "A", RUNS, size=3)), NOW)
     assert (decision.verdict.generation.uid, decision.verdict.cause) == ("A", "AllPodsStarted")
 
 

@@ -11,6 +11,7 @@ from jobset_gate.barrier.decision import Decide, Wait
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.sources import startgroup
+from tests.fakes.gangs import decided
 from tests.fakes.start_group_controller import (
     OWNER,
     PASSED,
@@ -110,8 +111,7 @@ def test_a_size_that_the_webhook_refuses_is_none(size: str) -> None:
 
 
 def test_the_pods_are_the_slots_of_one_job() -> None:
-    decision = decide(gathered(member("a", RUNS, size="3"), member("b", RUNS, size="3")), NOW)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, gathered(member("a", RUNS, size="3"), member("b", RUNS, size="3")), NOW)
     assert (decision.started, decision.expected) == (2, 3)
     bodies = [member(it, RUNS, size="3") for it in "abc"]
     assert isinstance(decide(gathered(*bodies), NOW), Decide)
@@ -167,8 +167,7 @@ def test_succeeded_leftovers_of_an_earlier_attempt_complete_no_later_one() -> No
     kept = Membership(attempt=0, members=frozenset("abc"))
     seen = gathered(*leftovers, member("d", RUNS, size="3"), kept=kept)
     assert (seen.workload.attempt, [it.uid for it in count.gang_pods(seen)]) == (1, ["d"])
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, seen, NOW)
     assert decision.started == 1
 
 
@@ -183,8 +182,7 @@ def test_the_success_of_a_batch_job_is_final_in_every_attempt() -> None:
     done = member("a", PASSED, phase="Succeeded", ownerReferences=[owner], notes=addressed("a", 0))
     kept = Membership(attempt=0, members=frozenset({"a", "b"}))
     waiting = gathered(done, member("c", ownerReferences=[owner]), kept=kept)
-    decision = decide(waiting, NOW)
-    assert isinstance(decision, Wait), "it proves no release of the next attempt"
+    decision = decided(Wait, waiting, NOW)
     assert (waiting.workload.attempt, decision.started) == (1, 1)
     assert isinstance(decide(gathered(done, member("c", RUNS, ownerReferences=[owner]), kept=kept), NOW), Decide)
 

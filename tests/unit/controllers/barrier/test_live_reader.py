@@ -16,7 +16,7 @@ from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.runtime.paging import PAGE
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
-from tests.fakes.gangs import missing_slots
+from tests.fakes.gangs import decided, missing_slots
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.wire_objects import BARRIER, JOB_UID, TEN_O_CLOCK, bare_job, bare_job_pod, owner, read_job, status
@@ -88,11 +88,9 @@ async def test_a_pod_that_started_while_the_watch_was_silent_saves_its_gang(api:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)
     store_pod(api, 1, job, runs=True)
-    before = decide(STALE, LATE)
-    assert isinstance(before, Decide)
+    before = decided(Decide, STALE, LATE)
     assert before.verdict.kind is VerdictKind.TIMEOUT
-    after = decide(await look.refresh(STALE), LATE)
-    assert isinstance(after, Decide)
+    after = decided(Decide, await look.refresh(STALE), LATE)
     assert after.verdict.kind is VerdictKind.RELEASE
 
 

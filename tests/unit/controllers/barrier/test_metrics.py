@@ -8,7 +8,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.metrics import GangMetrics
-from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Blocked, Decide, Wait
 from jobset_gate.barrier.model import (
     BarrierStage,
@@ -19,7 +18,7 @@ from jobset_gate.barrier.model import (
     VerdictKind,
     WorkloadSeen,
 )
-from tests.fakes.gangs import T0, clock, config_map, gang, jobset, pod, replicated_job, verdict, waiting_pod
+from tests.fakes.gangs import T0, clock, config_map, decided, gang, jobset, pod, replicated_job, verdict, waiting_pod
 
 TRAIN = GangKey("default", "train")
 OTHER = GangKey("default", "other")
@@ -54,14 +53,12 @@ def shown() -> ScrapedMetrics:
 
 def waits(*pods: PodSeen, workload: WorkloadSeen = TWO, **more: Any) -> tuple[GangSnapshot, Wait]:
     seen = gang(*pods, workload=workload, **more)
-    decision = decide(seen, T0)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, seen, T0)
     return seen, decision
 
 
 def release(seen: GangSnapshot, at: float) -> Decide:
-    decision = decide(seen, at)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, seen, at)
     assert decision.verdict.kind is VerdictKind.RELEASE
     return decision
 
@@ -148,8 +145,7 @@ def test_the_longest_wait_grows_without_a_pass_and_ends_with_it(shown: ScrapedMe
 
 
 def test_gangs_without_a_gate_that_works_are_counted_by_reason(shown: ScrapedMetrics) -> None:
-    bare = decide(gang(workload=jobset(replicated_job(has_barrier=False))), T0)
-    assert isinstance(bare, Blocked)
+    bare = decided(Blocked, gang(workload=jobset(replicated_job(has_barrier=False))), T0)
     shown.measures.on_waiting(TRAIN, *waits(pod(0)))
     shown.measures.on_blocked(TRAIN, bare)
     assert (shown.value("blocked_gangs", reason="GateMissing"), shown.waiting()) == (1, (0, 0))
@@ -176,8 +172,7 @@ def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: ScrapedMetri
         case "forget":
             shown.measures.forget_gang(TRAIN)
         case _:
-            bare = decide(gang(workload=jobset(replicated_job(has_barrier=False))), T0)
-            assert isinstance(bare, Blocked)
+            bare = decided(Blocked, gang(workload=jobset(replicated_job(has_barrier=False))), T0)
             shown.measures.on_blocked(TRAIN, bare)
     shown.now += 500
     assert shown.value("idle_accelerator_seconds_total", resource="nvidia.com/gpu") == 240

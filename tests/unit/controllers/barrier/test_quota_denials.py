@@ -13,6 +13,7 @@ from jobset_gate.barrier.decision import Wait
 from jobset_gate.barrier.model import GangKey, GangSnapshot
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
+from tests.fakes.gangs import decided
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
 from tests.unit.controllers.barrier.test_live_reader import tell
@@ -30,8 +31,7 @@ def hearing(memory: MemoryClient) -> QuotaDenials:
 
 async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangKey = TRAIN) -> tuple[str, float | None]:
     """What the condition says in this pass, and when the next one is due."""
-    decision = decide(hearing.with_denials(seen), gangs.T0)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, hearing.with_denials(seen), gangs.T0)
     return decision.condition.message, await hearing.poll_denials(key, decision.missing)
 
 

@@ -11,7 +11,6 @@ from controllers.barrier import tracing
 from controllers.barrier.cache import GangCache
 from controllers.barrier.tracing import POLL_SECONDS, SETTLE_SECONDS, GangTracer
 from jobset_gate import names
-from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.model import BarrierStage, DesiredCondition, GangKey, VerdictKind, WorkloadSeen
 from jobset_gate.kube.resources import PODS
@@ -19,7 +18,7 @@ from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.timeline.trace import Trace
 from tests.fakes import gangs
-from tests.fakes.gangs import T0
+from tests.fakes.gangs import T0, decided
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import Answer, Call, MemoryClient
 from tests.fakes.start_group_controller import RING, RUNS, SPACE, member, read_member
@@ -106,8 +105,7 @@ async def test_the_trace_of_a_start_group_has_its_pods_and_no_namesakes(harness:
         harness.cache.on_pod(ObjectChange((SPACE, body["metadata"]["name"]), None, read_member(body)))
     seen = harness.cache.peek(RING)
     assert seen is not None
-    decision = decide(seen, TEN_O_CLOCK + 60)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, seen, TEN_O_CLOCK + 60)
     harness.now = TEN_O_CLOCK + 60
     harness.tracer.on_decided(RING, seen, decision)
     harness.now += SETTLE_SECONDS
