@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from typing_extensions import override
@@ -10,6 +11,7 @@ from typing_extensions import override
 from controllers.barrier import crd_patcher
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
@@ -86,22 +88,21 @@ class StoredJobSet:
     ) -> str:
         """A pod of that Job, its UID; `status` is merged into its status."""
         name = f"{self.job_name(number, replicated)}-{index}"
-        labels = self._labels(number, replicated)
-        notes = {names.JOB_COMPLETION_INDEX: str(index)}
-        image = "registry.test/app:1"
-        spec = {
-            "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": image}],
-            "initContainers": [
-                {"name": "fetch", "image": image},
-                {"name": names.BARRIER_CONTAINER, "image": image},
-            ],
-        } | ({"nodeName": node} if node else {})
+        labels, notes = self._labels(number, replicated), {names.JOB_COMPLETION_INDEX: str(index)}
         owners = [owner("Job", self.job_name(number, replicated), job)]
         meta = {"name": name, "labels": labels, "annotations": notes, "ownerReferences": owners}
+        inits = ("fetch", names.BARRIER_CONTAINER)
+        return await self._create_pod(meta, inits, {"restartPolicy": "Never"}, node=node, status=status)
+
+    async def _create_pod(self, meta: Json, inits: Iterable[str], spec: Json, *, node: str, status: Json) -> str:
+        """Its UID."""
+        image = "registry.test/app:1"
+        spec |= {"containers": [{"name": "main", "image": image}]} | ({"nodeName": node} if node else {})
+        if containers := [{"name": it, "image": image} for it in inits]:
+            spec["initContainers"] = containers
         made = await self.client.create(PODS, {"metadata": meta, "spec": spec}, self.namespace)
         if status:
-            await self._status(PODS, name, status, PatchType.STRATEGIC)
+            await self._status(PODS, meta["name"], status, PatchType.STRATEGIC)
         return str(made["metadata"]["uid"])
 
     async def started(self, index: int, job: str, number: int = 0, **more: Any) -> None:
@@ -130,15 +131,28 @@ class StoredJobSet:
     async def config_map(
         self, kind: VerdictKind | None = None, cause: str = "", message: str = "", since: float | None = None
     ) -> None:
-        its = Generation(self.uid, 0, 0)
+        await self._create_config_map("train", Generation(self.uid, 0, 0), (kind, cause, message), since)
+
+    async def _create_config_map(
+        self,
+        gang: str,
+        its: Generation,
+        decided: tuple[VerdictKind | None, str, str],
+        since: float | None,
+        *,
+        kept: Membership | None = None,
+        state: str = "",
+        **meta: Any,
+    ) -> None:
+        kind, cause, message = decided
         verdict = None if kind is None else Verdict(kind=kind, generation=its, cause=cause, message=message)
         clock = None if since is None else WaitingSince(generation=its, at=since)
-        meta = {
-            "name": self.source.config_map_name("train"),
-            "labels": {names.GATE: names.GATE_VALUE},
-            "annotations": {names.JOBSET_UID: self.uid},
+        meta |= {
+            "name": self.source.config_map_name(gang),
+            "labels": {names.GATE: names.GATE_VALUE} | meta.get("labels", {}),
+            "annotations": {names.JOBSET_UID: its.uid} | ({names.GANG_STATE: state} if state else {}),
         }
-        body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock)}
+        body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock, kept)}
         await self.client.create(CONFIGMAPS, body, self.namespace)
 
     async def event(self, kind: str, name: str, reason: str, message: str, uid: str = "", *, field: str = "") -> None:

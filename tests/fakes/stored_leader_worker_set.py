@@ -8,9 +8,8 @@ from typing import Any
 from typing_extensions import override
 
 from jobset_gate import names
-from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.barrier.model import Generation, VerdictKind
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from jobset_gate.sources.table import LWS
@@ -43,23 +42,16 @@ class StoredLeaderWorkerSet(StoredJobSet):
         self, index: int, job: str = "", number: int = 0, *, node: str = "", replicated: str = "", **status: Any
     ) -> str:
         leader = f"vllm-{number}"
-        name, image = f"{leader}-{index}" if index else leader, "registry.test/app:1"
         made_by = (leader, self.uids[f"sts/{leader}"]) if index else ("vllm", self.uids["leaders"])
         labels = self._group_labels(number) | {names.LWS_WORKER_INDEX: str(index), names.GATED: LWS.gated}
         meta = {
-            "name": name,
+            "name": f"{leader}-{index}" if index else leader,
             "labels": labels,
             "annotations": self.notes,
             "ownerReferences": [owner("StatefulSet", *made_by)],
         }
-        inits = [{"name": it, "image": image} for it in (job or names.BARRIER_CONTAINER).split()]
-        spec = {"initContainers": inits, "containers": [{"name": "main", "image": image}]}
-        made = await self.client.create(
-            PODS, {"metadata": meta, "spec": spec | ({"nodeName": node} if node else {})}, self.namespace
-        )
-        if status:
-            await self._status(PODS, name, status, PatchType.STRATEGIC)
-        uid = str(made["metadata"]["uid"])
+        inits = (job or names.BARRIER_CONTAINER).split()
+        uid = await self._create_pod(meta, inits, {}, node=node, status=status)
         if not index:
             self.uids[leader] = uid
             more = {"labels": self._group_labels(number), "ownerReferences": [owner("Pod", leader, uid)]}
@@ -94,15 +86,8 @@ class StoredLeaderWorkerSet(StoredJobSet):
         """The ConfigMap of this group."""
         leader = f"vllm-{number}"
         its = Generation(self.uids[leader], 0, 0)
-        verdict = None if kind is None else Verdict(kind=kind, generation=its, cause=cause, message=message)
-        clock = WaitingSince(generation=its, at=1785578400.0) if kind is not None else None
-        meta = {
-            "name": LWS.config_map_name(leader),
-            "labels": {names.GATE: names.GATE_VALUE},
-            "annotations": {names.JOBSET_UID: its.uid},
-        }
-        body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock)}
-        await self.client.create(CONFIGMAPS, body, self.namespace)
+        since = None if kind is None else 1785578400.0
+        await self._create_config_map(leader, its, (kind, cause, message), since)
 
     async def stored_config_map(self, number: int) -> Json:
         return await self.client.get(CONFIGMAPS, LWS.config_map_name(f"vllm-{number}"), self.namespace)

@@ -7,11 +7,10 @@ from typing import Any
 from typing_extensions import override
 
 from jobset_gate import names
-from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.member import Membership
-from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
-from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.barrier.model import Generation, VerdictKind
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.sources.startgroup import gang_name
 from jobset_gate.sources.table import START_GROUP
 from tests.fakes.stored_gang import Json, StoredJobSet
@@ -42,21 +41,14 @@ class StoredStartGroup(StoredJobSet):
         self, index: int, job: str = "", number: int = 0, *, node: str = "", replicated: str = "", **status: Any
     ) -> str:
         """As the webhook would have it stored, or with the init containers of `job`, a list with blanks."""
-        name, image = f"{self.owner}-{index}", "registry.test/app:1"
-        inits = [{"name": it, "image": image} for it in (job or names.BARRIER_CONTAINER).split()]
-        spec: dict[str, Any] = {"containers": [{"name": "main", "image": image}]}
-        spec |= {"initContainers": inits} if inits else {}
-        spec |= {"nodeName": node} if node else {}
         meta = {
-            "name": name,
+            "name": f"{self.owner}-{index}",
             "labels": {names.START_GROUP: "ring", "team": self.owner},
             "annotations": self.notes,
             "ownerReferences": [owner(self.kind, self.owner, self.uid)],
         }
-        made = await self.client.create(PODS, {"metadata": meta, "spec": spec}, self.namespace)
-        if status:
-            await self._status(PODS, name, status, PatchType.STRATEGIC)
-        return str(made["metadata"]["uid"])
+        inits = (job or names.BARRIER_CONTAINER).split()
+        return await self._create_pod(meta, inits, {}, node=node, status=status)
 
     @override
     async def config_map(
@@ -70,18 +62,16 @@ class StoredStartGroup(StoredJobSet):
         members: tuple[str, ...] = (),
         state: str = "",
     ) -> None:
-        its = Generation(self.uid, attempt, 0)
-        verdict = None if kind is None else Verdict(kind=kind, generation=its, cause=cause, message=message)
-        clock = None if since is None else WaitingSince(generation=its, at=since)
-        kept = Membership(attempt=attempt, members=frozenset(members))
-        meta = {
-            "name": self.config_map_name,
-            "labels": {names.GATE: names.GATE_VALUE, names.START_GROUP: "ring"},
-            "annotations": {names.JOBSET_UID: self.uid} | ({names.GANG_STATE: state} if state else {}),
-            "ownerReferences": [owner(self.kind, self.owner, self.uid) | {"controller": False}],
-        }
-        body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock, kept)}
-        await self.client.create(CONFIGMAPS, body, self.namespace)
+        await self._create_config_map(
+            self.gang,
+            Generation(self.uid, attempt, 0),
+            (kind, cause, message),
+            since,
+            kept=Membership(attempt=attempt, members=frozenset(members)),
+            state=state,
+            labels={names.START_GROUP: "ring"},
+            ownerReferences=[owner(self.kind, self.owner, self.uid) | {"controller": False}],
+        )
 
     async def stored_config_map(self) -> Json:
         return await self.client.get(CONFIGMAPS, self.config_map_name, self.namespace)
