@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
-from prometheus_client import CollectorRegistry
+from typing_extensions import override
 
-from controllers.barrier.cache import GangCache
-from controllers.barrier.live_reader import LiveReader
-from controllers.barrier.lws_condition import LwsConditionWriter
-from controllers.barrier.metrics import GangMetrics
-from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import GangStatusWriter
-from controllers.barrier.stream.delivery import DeliveryLog
-from controllers.barrier.stream.registry import WaiterRegistry
-from controllers.barrier.verdict_patcher import VerdictPatcher
-from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, Generation, PodSeen, Verdict
-from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, PodSeen, Verdict
 from jobset_gate.kube.resources import CONFIGMAPS, PODS, Resource
 from jobset_gate.runtime.store import Store
-from jobset_gate.runtime.workqueue import WorkQueue
-from jobset_gate.sources import decode, startgroup
-from tests.fakes.memory_api import Api, Json
-from tests.fakes.memory_client import MemoryClient
+from jobset_gate.sources import startgroup
+from tests.fakes.controller_harness import ControllerHarness
+from tests.fakes.memory_api import Json
 from tests.fakes.wire_objects import BARRIER, status
 
 SPACE = "team-a"
@@ -73,48 +61,19 @@ def read_member(body: Json) -> PodSeen:
 
 
 @dataclass
-class StartGroupController:
-    """A controller without workers: `watch` shows its cache what the API holds, `reconcile` is one pass."""
+class StartGroupController(ControllerHarness):
+    """`watch` shows its cache what the API holds, `reconcile` is one pass."""
 
-    api: Api
-    memory: MemoryClient
-    clock: VirtualClock
-    asked: list[GangKey] = field(default_factory=list)
     source: ClassVar[str] = "startgroup"
     key: ClassVar[GangKey] = RING
 
+    @override
     def __post_init__(self) -> None:
-        sent, client = DeliveryLog(), self.memory.client
-        self.cache = GangCache(self.asked.append, lambda key, _: self.asked.append(key), sent)
+        super().__post_init__()
         self.pods: Store[Any, PodSeen] = Store(self.read_pod)
-        self.config_maps: Store[Any, ConfigMapSeen] = Store(decode.config_map)
-        self.verdict_store = VerdictStore(client, self.cache, self.config_maps)
-        self.waiters = WaiterRegistry(self.cache, self.clock, sent)
-        self.status = GangStatusWriter(
-            client,
-            self.clock,
-            WorkQueue[GangKey](),
-            version=lambda _: None,
-            annotate=self.verdict_store.annotate_condition,
-            shared=self.shared_condition(),
-        )
-        self.reconciler = GangReconciler(
-            cache=self.cache,
-            verdict_store=self.verdict_store,
-            waiters=self.waiters,
-            patcher=VerdictPatcher(client, concurrency=1, delivered=sent),
-            status=self.status,
-            live_reader=LiveReader(client),
-            metrics=GangMetrics(CollectorRegistry(), sources=[self.source]),
-            now=self.clock,
-        )
 
     def read_pod(self, seen: wire.MemberPod) -> PodSeen | None:
         return startgroup.pod(seen)
-
-    def shared_condition(self) -> LwsConditionWriter | None:
-        """None where each gang has its own."""
-        return None
 
     def watch(self, *kinds: Resource) -> None:
         """The watches of these kinds, or of both, catch up: deletions first."""

@@ -10,15 +10,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier.cache import GangCache
 from controllers.barrier.live_reader import LiveReader
-from controllers.barrier.metrics import GangMetrics
-from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import GangStatusWriter
-from controllers.barrier.stream.delivery import DeliveryLog
-from controllers.barrier.stream.registry import WaiterRegistry
-from controllers.barrier.verdict_patcher import VerdictPatcher
-from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.model import (
@@ -36,56 +28,41 @@ from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.store import ObjectChange, Store
-from jobset_gate.runtime.workqueue import Requeue, WorkQueue
+from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.sources import decode
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
+from tests.fakes.controller_harness import ControllerHarness
 from tests.fakes.gangs import job, verdict
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
-from tests.fakes.stored_objects import store_jobset, store_pod, verdict_on, version_of
+from tests.fakes.stored_objects import store_jobset, store_pod, verdict_on
 
 TRAIN = GangKey("default", "train")
 NAME = "train-group-scheduling"
 
 
-class ReconcilerHarness:
+class ReconcilerHarness(ControllerHarness):
     """A reconciler whose views the test sets, and all that it asked for."""
 
     def __init__(self, api: Api, memory: MemoryClient, api_calls: CallBlocker, true: VirtualClock) -> None:
-        self.api, self.api_calls = api, api_calls
-        clock = self.clock = true
-        sent = DeliveryLog()
-        self.index = GangCache(lambda _: None, lambda _, __: None, sent)
-        self.gates = VerdictStore(memory.client, self.index, Store(decode.config_map))
-        self.book = WaiterRegistry(self.index, clock, sent)
-        self.patches = VerdictPatcher(memory.client, concurrency=1, delivered=sent)
-        words: WorkQueue[GangKey] = WorkQueue()
-        writer = GangStatusWriter(memory.client, clock, words, version=version_of(api))
-        self.words = Controller("status", words, writer.reconcile, ControllerMetrics(CollectorRegistry()), workers=1)
-        self.reconciler = GangReconciler(
-            cache=self.index,
-            verdict_store=self.gates,
-            waiters=self.book,
-            patcher=self.patches,
-            status=writer,
-            live_reader=LiveReader(memory.client),
-            metrics=GangMetrics(CollectorRegistry()),
-            now=clock,
-        )
+        super().__init__(api, memory, true)
+        self.api_calls = api_calls
+        metrics = ControllerMetrics(CollectorRegistry())
+        self.words = Controller("status", self.status_queue, self.status.reconcile, metrics, workers=1)
         self.jobset = msgspec.structs.replace(store_jobset(api), token="t0ken")
         self.set_jobset(self.jobset)
-        self.index.on_job(ObjectChange(("default", "train-workers-0"), None, job(workload_uid=self.jobset.uid)))
+        self.cache.on_job(ObjectChange(("default", "train-workers-0"), None, job(workload_uid=self.jobset.uid)))
 
     def set_jobset(self, jobset: WorkloadSeen) -> None:
-        self.index.on_workload(ObjectChange(("default", "train"), None, jobset))
+        self.cache.on_workload(ObjectChange(("default", "train"), None, jobset))
 
     def add_pod(self, index: int, **changes: Any) -> PodSeen:
         stored = store_pod(self.api, f"pod-{index}")
         known = {"workload_uid": self.jobset.uid, "index": index, "barrier_since": self.clock()}
         pod = msgspec.structs.replace(stored, **(known | changes))
-        self.index.on_pod(ObjectChange(("default", pod.name), None, pod))
+        self.cache.on_pod(ObjectChange(("default", pod.name), None, pod))
         return pod
 
     def ask(self, *pods: PodSeen) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -93,7 +70,7 @@ class ReconcilerHarness:
         heard: list[tuple[str, str, tuple[str, ...]]] = []
         for pod in pods:
             client = OrderedPeer(self, pod.uid, heard)
-            self.book.admit_request(TRAIN, "t0ken", Generation(self.jobset.uid, 0, 0), pod.uid, client)
+            self.waiters.admit_request(TRAIN, "t0ken", Generation(self.jobset.uid, 0, 0), pod.uid, client)
         return heard
 
     def add_config_map(self, data: Json) -> None:
@@ -101,7 +78,7 @@ class ReconcilerHarness:
         uid = self.jobset.uid
         meta = {"name": NAME, "labels": {names.GATE: names.GATE_VALUE}, "annotations": {names.JOBSET_UID: uid}}
         stored = self.api.create(CONFIGMAPS, {"metadata": meta, "data": data})
-        self.index.set_config_map(TRAIN, decode.config_map(msgspec.convert(stored, wire.ConfigMap)))
+        self.cache.set_config_map(TRAIN, decode.config_map(msgspec.convert(stored, wire.ConfigMap)))
 
     def edit(self, verdict: str) -> ConfigMapSeen | None:
         """A user writes this into the ConfigMap; how that looks."""
@@ -119,14 +96,14 @@ class ReconcilerHarness:
     async def reconcile(self) -> float | None:
         """One pass, the patches that it asked for, and then the words."""
         again = await self.reconciler.reconcile(TRAIN)
-        for work in (self.patches.run(), self.words.run()):
+        for work in (self.patcher.run(), self.words.run()):
             worker = asyncio.create_task(work)
             await asyncio.sleep(0.01)
             worker.cancel()
             await asyncio.gather(worker, return_exceptions=True)
         return again
 
-    def asked(self) -> list[str]:
+    def requested(self) -> list[str]:
         return [f"{call.verb} {call.kind.plural}" for call in self.api_calls.calls]
 
     def config_map_data(self) -> dict[str, str]:
@@ -145,14 +122,14 @@ class OrderedPeer:
     heard: list[tuple[str, str, tuple[str, ...]]]
 
     def send_answer(self, text: bytes) -> bool:
-        self.heard.append((self.pod, text.decode(), tuple(self.harness.asked())))
+        self.heard.append((self.pod, text.decode(), tuple(self.harness.requested())))
         return True
 
     def finish(self) -> None:
         """The test does not mind."""
 
     def disconnect(self) -> None:
-        self.heard.append((self.pod, "dropped", tuple(self.harness.asked())))
+        self.heard.append((self.pod, "dropped", tuple(self.harness.requested())))
 
 
 @pytest.fixture
@@ -163,8 +140,8 @@ def harness(api: Api, memory: MemoryClient, api_calls: CallBlocker, clock: Virtu
 async def test_the_decision_is_written_before_it_is_reported(harness: ReconcilerHarness) -> None:
     pods = [harness.add_pod(0), harness.add_pod(1)]
     await harness.reconcile()
-    assert harness.asked()[:2] == ["get jobsets", "create configmaps"]
-    assert sorted(harness.asked()[2:]) == ["create events", "patch jobsets", "patch pods", "patch pods"]
+    assert harness.requested()[:2] == ["get jobsets", "create configmaps"]
+    assert sorted(harness.requested()[2:]) == ["create events", "patch jobsets", "patch pods", "patch pods"]
     mine = verdict_codec.parse(harness.config_map_data()["verdict"])
     assert mine is not None
     assert {verdict_on(harness.api, pod) for pod in pods} == {harness.config_map_data()["verdict"]}
@@ -200,15 +177,15 @@ async def test_a_pod_that_a_user_names_at_another_gang_gets_its_patch(harness: R
     victim = harness.add_pod(0)
     harness.add_pod(1)
     own = gangs.jobset(namespace="theirs", name="own", token="theirs")
-    harness.index.on_workload(ObjectChange(("theirs", "own"), None, own))
+    harness.cache.on_workload(ObjectChange(("theirs", "own"), None, own))
     decided = gangs.config_map(namespace="theirs", name="own-group-scheduling", verdict=gangs.verdict())
-    harness.index.on_config_map(ObjectChange(("theirs", decided.name), None, decided))
+    harness.cache.on_config_map(ObjectChange(("theirs", decided.name), None, decided))
     client = OrderedPeer(harness, victim.uid, [])
-    request = harness.book.admit_request(
+    request = harness.waiters.admit_request(
         GangKey("theirs", "own"), "theirs", Generation(own.uid, 0, 0), victim.uid, client
     )
     assert request.answered
-    harness.book.acknowledge_request(request)
+    harness.waiters.acknowledge_request(request)
     await harness.reconcile()
     assert verdict_on(harness.api, victim) == harness.config_map_data()["verdict"]
 
@@ -257,8 +234,8 @@ async def test_a_timeout_that_is_edited_into_a_release_is_put_back_and_the_relea
     edited = harness.edit(before.replace("timeout", "release", 1))
     if restarted:
         harness.set_jobset(harness.jobset_in_api())
-        harness.index.remember_verdict(TRAIN, None)
-    harness.index.set_config_map(TRAIN, edited)
+        harness.cache.remember_verdict(TRAIN, None)
+    harness.cache.set_config_map(TRAIN, edited)
     heard = harness.ask(*pods)
     await harness.reconcile()
     assert harness.config_map_data()[names.KEY_VERDICT] == before
@@ -273,7 +250,7 @@ async def test_a_verdict_of_a_generation_that_does_not_exist_is_taken_out_and_th
     first = harness.add_pod(0)
     await harness.reconcile()
     clock = harness.config_map_data()
-    harness.index.set_config_map(TRAIN, harness.edit(f"release {harness.jobset.uid} {where} AllPodsStarted\n"))
+    harness.cache.set_config_map(TRAIN, harness.edit(f"release {harness.jobset.uid} {where} AllPodsStarted\n"))
     heard = harness.ask(first)
     await harness.reconcile()
     assert (harness.config_map_data(), heard, verdict_on(harness.api, first)) == (clock, [], "")
@@ -288,7 +265,7 @@ async def test_a_verdict_that_the_view_does_not_bear_out_is_not_judged_without_a
     harness.add_pod(0)
     await harness.reconcile()
     text = f"release {harness.jobset.uid} 7 0 AllPodsStarted\n"
-    harness.index.set_config_map(TRAIN, harness.edit(text))
+    harness.cache.set_config_map(TRAIN, harness.edit(text))
     harness.api_calls.fail = lambda call: ServerError(500) if call.verb == "get" else None
     with pytest.raises(ServerError):
         await harness.reconcile()
@@ -315,14 +292,14 @@ async def test_a_gang_whose_configmap_is_as_it_should_be_is_decided_without_aski
     harness.add_pod(1)
     before = len(harness.api_calls.calls)
     await harness.reconcile()
-    assert harness.asked()[before] == "update configmaps"
+    assert harness.requested()[before] == "update configmaps"
 
 
 async def test_a_failed_index_that_the_api_does_not_confirm_ends_no_gang(harness: ReconcilerHarness) -> None:
     """The Job was created again: the API has none of that index."""
     lost = job(workload_uid=harness.jobset.uid, failed=frozenset({1}))
     harness.add_pod(0)
-    harness.index.on_job(ObjectChange(("default", lost.name), None, lost))
+    harness.cache.on_job(ObjectChange(("default", lost.name), None, lost))
     again = await harness.reconcile()
     assert names.KEY_VERDICT not in harness.config_map_data()
     assert again is not None, "no event may come that would enqueue it"
