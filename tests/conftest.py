@@ -104,11 +104,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 @pytest.fixture(scope="session")
 def control_plane_binaries() -> Binaries:
     """All programs of a control plane, and kubectl. Getting them may take minutes, so not here."""
-    found = places.find()
-    if isinstance(found, Binaries):
-        return found
-    seen = "; ".join(f"{unfit.place.name} ({unfit.place.folder}): {unfit.why}" for unfit in found)
-    pytest.fail(f"no control plane on this machine; `make control-plane` gets one. Looked at: {seen}")
+    try:
+        return places.find()
+    except places.Unfit as unfit:
+        pytest.fail(f"no control plane on this machine; `make control-plane` gets one. Looked at: {unfit}")
 
 
 @pytest.fixture(scope="session")

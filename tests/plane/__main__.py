@@ -3,6 +3,7 @@
 import sys
 
 from tests.plane.build import BuildFailed
+from tests.plane.places import Unfit
 from tests.plane.provide import provide
 from tests.plane.release import WrongSum
 
@@ -11,7 +12,7 @@ def main() -> int:
     """Exit code 0, or 1 with the reason on stderr."""
     try:
         binaries = provide()
-    except (BuildFailed, WrongSum, OSError) as error:
+    except (BuildFailed, Unfit, WrongSum, OSError) as error:
         print(f"control plane: {error}", file=sys.stderr)
         return 1
     print(f"control plane: {binaries.folder} ({binaries.origin})")

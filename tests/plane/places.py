@@ -10,6 +10,8 @@ from pathlib import Path
 from tests.plane import versions
 
 _ASKING_TAKES_AT_MOST = 60.0  # seconds; a multi-call binary of 160 MB on a cold, busy disk needs a few
+CHOSEN = "KUBEBUILDER_ASSETS"
+"""A person named it, so its version is their business."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +25,8 @@ class Binaries:
         return str(self.folder / program)
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramFolder:
-    """A folder worth a look. `chosen`: a person named it, so its version is their business."""
-
-    folder: Path
-    name: str
-    chosen: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedFolder:
-    """Why a place was passed over, in words for people."""
-
-    place: ProgramFolder
-    why: str
+class Unfit(Exception):
+    """A place, or each of them, will not do; the message says why."""
 
 
 def cache_root(env: Mapping[str, str]) -> Path:
@@ -51,30 +40,39 @@ def own_folder(env: Mapping[str, str]) -> Path:
     return cache_root(env) / "control-plane" / versions.KUBERNETES
 
 
-def places(env: Mapping[str, str]) -> Iterator[ProgramFolder]:
-    """All places in the order in which they are looked at."""
-    if assets := env.get("KUBEBUILDER_ASSETS"):
-        yield ProgramFolder(Path(assets), "KUBEBUILDER_ASSETS", chosen=True)
-    yield ProgramFolder(own_folder(env), "our cache")
+def places(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """All places, with a name for people, in the order in which they are looked at."""
+    if assets := env.get(CHOSEN):
+        yield CHOSEN, Path(assets)
+    yield "our cache", own_folder(env)
     kind_home = env.get("KIND_HOME")
-    yield ProgramFolder(
-        Path(kind_home) / "bin" if kind_home else cache_root(env) / "kind" / "bin", "the cache of our kind"
-    )
+    yield "the cache of our kind", Path(kind_home) / "bin" if kind_home else cache_root(env) / "kind" / "bin"
 
 
-def look(place: ProgramFolder) -> Binaries | RejectedFolder:
-    """The programs of one place, or why they will not do."""
-    if not place.folder.is_dir():
-        return RejectedFolder(place, "no such folder")
-    missing = [program for program in versions.PROGRAMS if not os.access(place.folder / program, os.X_OK)]
+def find(env: Mapping[str, str] = os.environ) -> Binaries:
+    """The programs of the first place that has everything. Raises Unfit."""
+    passed_over = []
+    for name, folder in places(env):
+        try:
+            return Binaries(folder, f"{name}, {look(folder, any_version=name == CHOSEN)}")
+        except Unfit as unfit:
+            passed_over.append(f"{name} ({folder}): {unfit}")
+    raise Unfit("; ".join(passed_over))
+
+
+def look(folder: Path, *, any_version: bool = False) -> str:
+    """The version of the programs of one place. Raises Unfit."""
+    if not folder.is_dir():
+        raise Unfit("no such folder")
+    missing = [program for program in versions.PROGRAMS if not os.access(folder / program, os.X_OK)]
     if missing:
-        return RejectedFolder(place, f"{', '.join(missing)} not there")
-    found = version_of(place.folder / "kube-apiserver")
+        raise Unfit(f"{', '.join(missing)} not there")
+    found = version_of(folder / "kube-apiserver")
     if found is None:
-        return RejectedFolder(place, "its kube-apiserver does not run on this machine")
-    if found != versions.KUBERNETES and not place.chosen:
-        return RejectedFolder(place, f"it is {found}, the tests want {versions.KUBERNETES}")
-    return Binaries(place.folder, f"{place.name}, {found}")
+        raise Unfit("its kube-apiserver does not run on this machine")
+    if found != versions.KUBERNETES and not any_version:
+        raise Unfit(f"it is {found}, the tests want {versions.KUBERNETES}")
+    return found
 
 
 def version_of(apiserver: Path) -> str | None:
@@ -87,14 +85,3 @@ def version_of(apiserver: Path) -> str | None:
         return None
     match = re.search(r"Kubernetes (v\d+\.\d+\.\d+\S*)", ran.stdout)
     return match[1] if ran.returncode == 0 and match else None
-
-
-def find(env: Mapping[str, str] = os.environ) -> Binaries | list[RejectedFolder]:
-    """The first place that has everything, or what was wrong with each."""
-    unfit: list[RejectedFolder] = []
-    for place in places(env):
-        seen = look(place)
-        if isinstance(seen, Binaries):
-            return seen
-        unfit.append(seen)
-    return unfit

@@ -3,31 +3,27 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tests.plane import build, install, places, release, versions
-from tests.plane.places import Binaries, ProgramFolder
+from tests.plane.places import Binaries, Unfit
 from tests.plane.progress import Progress
 
 
 def provide(env: Mapping[str, str] = os.environ) -> Binaries:
-    """The programs, wherever they come from; `BuildFailed` when every way has failed. Says on stderr what it does."""
-    found = places.find(env)
-    if isinstance(found, Binaries):
-        return found
-    for unfit in found:
-        _say(f"not in {unfit.place.name} ({unfit.place.folder}): {unfit.why}")
+    """The programs, wherever they come from. Raises BuildFailed, Unfit. Says on stderr what it does."""
+    try:
+        return places.find(env)
+    except Unfit as unfit:
+        _say(f"not in {unfit}")
     folder = places.own_folder(env)
     with install.locked(folder, lambda: _say("another process is getting the control plane; waiting for it")):
-        found = places.find(env)  # that other process may have done it
-        if isinstance(found, Binaries):
-            return found
+        with suppress(Unfit):  # that other process may have done it
+            return places.find(env)
         with install.replaced(folder) as draft:
             origin = _obtain(draft, env)
-    made = places.look(ProgramFolder(folder, origin))
-    if isinstance(made, Binaries):
-        return made
-    raise build.BuildFailed(f"{origin} in {folder} will not do: {made.why}")
+    return Binaries(folder, f"{origin}, {places.look(folder)}")
 
 
 def _obtain(into: Path, env: Mapping[str, str]) -> str:

@@ -5,15 +5,13 @@ import platform
 import re
 import sys
 import tarfile
-import threading
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.plane import versions
 
-_REACHABLE_WITHIN = 6.0  # seconds for name, connection and a checksum of 64 bytes: an offline machine must not wait
+_REACHABLE_WITHIN = 6.0  # seconds for a connection, and for a checksum of 64 bytes: an offline machine must not wait
 _STALLED_AFTER = 30.0  # seconds without a single byte
 _CHUNK = 1 << 18
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -27,14 +25,6 @@ class WrongSum(Exception):
     """A downloaded file is not what was published."""
 
 
-@dataclass(frozen=True, slots=True)
-class DownloadUrls:
-    """Where the releases are published; the sums come over TLS from the same hosts."""
-
-    kubernetes: str = "https://dl.k8s.io/release"
-    etcd: str = "https://github.com/etcd-io/etcd/releases/download"
-
-
 def architecture() -> str:
     """`amd64` or `arm64`; Unreachable where no control plane is published for this machine."""
     found = _ARCHITECTURES.get(platform.machine().lower())
@@ -43,12 +33,11 @@ def architecture() -> str:
     return found
 
 
-def download(into: Path, say: Callable[[str], None], source: DownloadUrls | None = None) -> None:
-    """Put the programs into `into`; Unreachable or WrongSum if that cannot be."""
-    source = source or DownloadUrls()
+def download(into: Path, say: Callable[[str], None]) -> None:
+    """Put the programs into `into`; DownloadUnreachable or WrongSum if that cannot be."""
     arch = architecture()
-    kubernetes = f"{source.kubernetes}/{versions.KUBERNETES}/bin/linux/{arch}"
-    etcd = f"{source.etcd}/{versions.ETCD}"
+    kubernetes = f"https://dl.k8s.io/release/{versions.KUBERNETES}/bin/linux/{arch}"
+    etcd = f"https://github.com/etcd-io/etcd/releases/download/{versions.ETCD}"
     archive = f"etcd-{versions.ETCD}-linux-{arch}.tar.gz"
     programs = [program for program in versions.PROGRAMS if program != "etcd"]
     sums = {program: _first_word(_soon(f"{kubernetes}/{program}.sha256")) for program in programs}
@@ -76,23 +65,12 @@ def _listed(text: str, name: str) -> str:
 
 
 def _soon(url: str) -> str:
-    """A small text, within `_REACHABLE_WITHIN` seconds whatever hangs: a name server, a proxy, a connection."""
-    answer: list[str] = []
-    trouble: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            with urllib.request.urlopen(url, timeout=_REACHABLE_WITHIN) as response:  # noqa: S310 - https, see Source
-                answer.append(response.read(1 << 16).decode())
-        except (OSError, ValueError) as error:
-            trouble.append(error)
-
-    asking = threading.Thread(target=ask, daemon=True)  # a resolver cannot be interrupted, so it is left behind
-    asking.start()
-    asking.join(_REACHABLE_WITHIN)
-    if answer:
-        return answer[0]
-    raise DownloadUnreachable(f"{url}: {trouble[0] if trouble else f'no answer within {_REACHABLE_WITHIN:.0f} s'}")
+    """A small text."""
+    try:
+        with urllib.request.urlopen(url, timeout=_REACHABLE_WITHIN) as response:  # noqa: S310 - https, see `download`
+            return str(response.read(1 << 16).decode())
+    except (OSError, ValueError) as error:
+        raise DownloadUnreachable(f"{url}: {error}") from error
 
 
 def _fetch(url: str, path: Path, wanted: str, say: Callable[[str], None]) -> None:
