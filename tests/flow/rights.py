@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jobset_gate.kube.client import Client
+from tests.flow.installed import Installed
 from tests.plane.audit import AuditedRequest
 
 Json = dict[str, Any]
@@ -107,3 +108,18 @@ def too_wide(rights: Iterable[Right], requests: Sequence[AuditedRequest], own: s
         if not right.namespace and allowed and {request.namespace for request in allowed} == {own}:
             wide.append(f"{right}: only ever in {own}")
     return wide
+
+
+def check(
+    release: Installed, account: str, without: Iterable[Json] = (), spared: Collection[Right] = frozenset()
+) -> None:
+    """Nothing was refused to it; without any of its rights something would have been.
+
+    `without`: manifests that give it rights of which nothing is asked here. `spared`: rights that may be needless.
+    """
+    asked = asked_for(release.requests(account))
+    its = granted(release.manifests, account, release.namespace) - granted(without, account, release.namespace)
+    assert its
+    assert refused(asked) == []
+    assert set(needless(its, asked)) <= set(spared)
+    assert too_wide(its, asked, release.namespace) == []

@@ -118,8 +118,8 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await until_held_by(stage, own, "second")
         await until_extended(stage.client, await stories.owner_applies_the_crd(stage))
         await stories.released(stage, "after-the-take-over")
-    exactly_enough(release, CONTROLLER)
-    exactly_enough(release, WEBHOOK)
+    rights.check(release, CONTROLLER)
+    rights.check(release, WEBHOOK)
 
 
 MODES = {
@@ -149,7 +149,7 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
         await in_force(stage)
         if mode == "secret":
             await stories.the_ca_bundle_is_wiped(stage)
-    exactly_enough(release, WEBHOOK)
+    rights.check(release, WEBHOOK)
     assert not [one for one in release.requests(WEBHOOK) if one.resource == "secrets"]
 
 
@@ -178,14 +178,4 @@ async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(
         assert code == 0, said
         assert not is_extended(await stage.client.get(CRDS, names.JOBSET_CRD))
     for account in (trial["serviceAccountName"], job["serviceAccountName"]):
-        exactly_enough(release, account)
-
-
-def exactly_enough(release: Installed, account: str) -> None:
-    """Nothing was refused to it; without any of its rights something would have been."""
-    asked = rights.asked_for(release.requests(account))
-    its = rights.granted(release.manifests, account, release.namespace)
-    assert its
-    assert rights.refused(asked) == []
-    assert rights.needless(its, asked) == []
-    assert rights.too_wide(its, asked, release.namespace) == []
+        rights.check(release, account)

@@ -65,13 +65,7 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
         await story.nothing_is_left(stage)
     without = await rendered(own, "groups.enabled=false", *LIVELY)
     for account, spared in ((CONTROLLER, ON_CONFLICT), (WEBHOOK, frozenset()), (UNGATE, RESUMED_AGAIN)):
-        given = rights.granted(release.manifests, account, own)
-        for_groups = given - rights.granted(without, account, own)
-        asked = rights.asked_for(release.requests(account))
-        assert for_groups
-        assert rights.refused(asked) == []
-        assert set(rights.needless(for_groups, asked)) <= spared
-        assert rights.too_wide(for_groups, asked, own) == []
+        rights.check(release, account, without, spared)
 
 
 def arguments(release: Installed) -> list[str]:

@@ -68,10 +68,4 @@ async def test_handing_over_and_taking_back_takes_exactly_the_rights_that_are_gi
     uid = made["metadata"]["uid"]
     async with ObjectView(stage.client, resource, stage.namespace) as view:
         await view.until(lambda found: any(one["metadata"]["uid"] != uid for one in found), PATIENCE)
-    asked = rights.asked_for(release.requests(CONTROLLER))
-    without = rights.granted(await rendered(release.namespace), CONTROLLER, release.namespace)
-    given = rights.granted(release.manifests, CONTROLLER, release.namespace) - without
-    assert given
-    assert rights.refused(asked) == []
-    assert rights.needless(given, asked) == []
-    assert rights.too_wide(given, asked, release.namespace) == []
+    rights.check(release, CONTROLLER, await rendered(release.namespace))
