@@ -61,7 +61,7 @@ async def run(scale: Scale, runs: int) -> list[ResultTable]:
         there = stack.enter_context(cluster.prepared(scale, folder))
         children = [await _child(stack, name) for name in ("load", "watch", "webhook")]
         stage = PlacementBenchmark(there, *children, quiet=scale.measures)
-        await stage.prepare(folder)
+        await stage.prepare()
         return [await _shape(stage, shape, runs) for shape in plan.shapes(scale)]
 
 
@@ -92,11 +92,11 @@ class PlacementBenchmark:
         self._ground, self._loader, self._watcher, self._webhook = there, loader, watcher, webhook
         self._namespaces, self._quiet = count(), quiet
 
-    async def prepare(self, folder: Path) -> None:
+    async def prepare(self) -> None:
         admin = self._ground.kubeconfigs["admin"]
         await self._loader.call("run", kubeconfig=admin)
         await self._watcher.call("run", kubeconfig=admin)
-        await self._webhook.call("run", kubeconfig=admin, folder=str(folder))
+        await self._webhook.call("run", kubeconfig=admin)
 
     async def measure(self, way: Placer, shape: LoadShape) -> PlacementRun:
         """One run in a namespace of its own, cleared away afterwards."""

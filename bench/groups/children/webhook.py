@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from bench.children import command_loop
 from bench.children.command_loop import Json
@@ -20,10 +19,10 @@ from webhook.registration import pod_configuration
 from webhook.server import serve
 
 
-async def run(kubeconfig: str, folder: str) -> Json:
+async def run(kubeconfig: str) -> Json:
     """Returns once it listens and is registered."""
     settings, bundle = Settings(), self_signed()
-    server = await serve(settings, tls=bundle.write(Path(folder)).serving)
+    server = await serve(settings, tls=bundle.serving)
     async with Client(await from_kubeconfig(kubeconfig), user_agent="webhook") as client:
         made = pod_configuration(settings.groups, url=server.url, ca_bundle=bundle.ca_bundle)
         await client.create(MUTATING_WEBHOOKS, made)
