@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements charts docs release)
+CODE    = $(wildcard jobset_gate jobset_gate_demo webhook controllers tests bench e2e requirements charts docs release)
 
 # `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
 PYTHON ?=

@@ -23,10 +23,10 @@ from bench.http_client import Unexpected, brief, prepared
 from bench.scale import Scale
 from bench.webhook import review
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, NODES, PODS
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
+from jobset_gate_demo.fake import manifests
 from webhook.registration import MUTATE_PATH
 
 TENANT = "tenant"

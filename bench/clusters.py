@@ -14,11 +14,11 @@ import msgspec
 from bench.child import Child
 from bench.gangs import GangPlan, GangPods, PodStep, jobs, workload
 from controllers.barrier import crd_patcher
-from jobset_gate.fake import jobset_crd
-from jobset_gate.fake.objects import Json
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import PartialObjectMetadata
+from jobset_gate_demo.fake import jobset_crd
+from jobset_gate_demo.fake.objects import Json
 
 AT_ONCE = 32
 """Requests under way while a gang is made on a real API server."""

@@ -21,18 +21,18 @@ from bench import managed_fields, workers
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.barrier.source import name_and_index
-from jobset_gate.fake import job_controller, jobset_controller, jobset_crd, manifests
-from jobset_gate.fake.apiserver import rules
-from jobset_gate.fake.apiserver.kinds import default_custom
-from jobset_gate.fake.apiserver.responses import copy
-from jobset_gate.fake.kubelet.pod_status import ContainerRecord, PodRecord, running, terminated, waiting
-from jobset_gate.fake.kubelet.pod_status import render as render_status
-from jobset_gate.fake.objects import FakeObject, Json, stamp
 from jobset_gate.injection import inject
 from jobset_gate.kube.resources import JOBS, JOBSETS, Resource
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources import startgroup
 from jobset_gate.sources.table import JOB, JOBSET, LWS, POD_SOURCES, START_GROUP
+from jobset_gate_demo.fake import job_controller, jobset_controller, jobset_crd, manifests
+from jobset_gate_demo.fake.apiserver import rules
+from jobset_gate_demo.fake.apiserver.kinds import default_custom
+from jobset_gate_demo.fake.apiserver.responses import copy
+from jobset_gate_demo.fake.kubelet.pod_status import ContainerRecord, PodRecord, running, terminated, waiting
+from jobset_gate_demo.fake.kubelet.pod_status import render as render_status
+from jobset_gate_demo.fake.objects import FakeObject, Json, stamp
 
 TARGET = "workers"
 CONFIG = {names.TIMEOUT_FIELD: 3600}

@@ -23,10 +23,10 @@ from bench.scale import Scale
 from bench.stats import median, percentile
 from bench.workers import trainer
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.injection import inject
 from jobset_gate.settings import Settings
 from jobset_gate.sources.table import JOB, LWS, POD_SOURCES
+from jobset_gate_demo.fake import manifests
 from webhook.registration import BARRIER_POD_PATH, MUTATE_PATH, VALIDATE_PATH
 
 NAME = "webhook"

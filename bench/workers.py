@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
-from jobset_gate.fake.objects import Json
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.objects import Json
 
 
 def example(name: str, *, replicas: int, parallelism: int) -> Json:

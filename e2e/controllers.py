@@ -9,10 +9,10 @@ from e2e import gate, predicates
 from e2e.nodes import Nodes
 from e2e.timeouts import TIMEOUT
 from jobset_gate import names
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import LEASES, PODS, Resource
+from jobset_gate_demo.fake.view import ObjectView
 
 Json = dict[str, Any]
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")

@@ -12,11 +12,11 @@ from itertools import count
 from typing import Any, Final
 
 from e2e.timeouts import TIMEOUT
-from jobset_gate.fake import manifests
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden
 from jobset_gate.kube.resources import NAMESPACES, NODES, PODS
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.view import ObjectView
 
 Json = dict[str, Any]
 MARK: Final = "jobset-gate-e2e"

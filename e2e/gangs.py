@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
+from jobset_gate_demo.fake import manifests
 
 Json = dict[str, Any]
 PRINTS_START = "main is running"

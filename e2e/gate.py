@@ -12,8 +12,8 @@ from e2e.cluster import E2eCluster
 from e2e.helm import CHART, HelmRelease
 from e2e.timeouts import TIMEOUT
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.sources.table import SOURCES
+from jobset_gate_demo.fake import manifests
 
 RELEASE: Final = "jobset-gate"
 NAMESPACE: Final = "jobset-gate-system"

@@ -97,7 +97,9 @@ def _stand_in(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> N
 def stand_in_code() -> bytes:
     """Program and embedded cluster as a zip file: the image holds neither. The same code gives the same bytes."""
     file = io.BytesIO()
-    fake = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "jobset_gate/fake").rglob("*.py"))}
+    package = ROOT / "jobset_gate_demo"
+    paths = [package / "__init__.py", *sorted((package / "fake").rglob("*.py"))]
+    fake = {str(path.relative_to(ROOT)): path for path in paths}
     with zipfile.ZipFile(file, "w") as archive:
         for name, path in {"standin.py": ROOT / "e2e/standin.py", **fake}.items():
             archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)

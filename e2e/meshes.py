@@ -10,7 +10,7 @@ from typing import Any, Final
 from e2e import commands
 from e2e.scenario import Scenario
 from e2e.timeouts import TIMEOUT
-from jobset_gate.fake import manifests
+from jobset_gate_demo.fake import manifests
 
 PROXY: Final = "mesh-proxy"
 API: Final = "admissionregistration.k8s.io/v1"

@@ -10,9 +10,9 @@ from e2e.environment import Environment
 from e2e.extended_resource import ExtendedResource
 from e2e.timeouts import TIMEOUT
 from jobset_gate import names
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NODES
+from jobset_gate_demo.fake.view import ObjectView
 
 Json = dict[str, Any]
 POLL_INTERVAL: Final = 0.5

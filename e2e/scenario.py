@@ -16,11 +16,11 @@ from e2e.timeouts import TIMEOUT
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NAMESPACES, PODS, Resource
+from jobset_gate_demo.fake.view import ObjectView
 
 FIRST_LINE_TIMEOUT: Final = 60.0
 """Seconds from a container's start to its first line, at most."""

@@ -11,10 +11,10 @@ import asyncio
 import signal
 import time
 
-from jobset_gate.fake import jobset_crd
-from jobset_gate.fake.jobset_controller import JobSetController
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
+from jobset_gate_demo.fake import jobset_crd
+from jobset_gate_demo.fake.jobset_controller import JobSetController
 
 CONNECTIONS = 64
 

@@ -138,7 +138,7 @@ def plugin(folder: Path) -> None:
         start.write_text("import sys\n\nfrom jobset_gate.cli.main import main\n\nsys.exit(main())\n")
         command = [_PYTHON, "-m", "PyInstaller", "--noconfirm", "--log-level=ERROR", "--onedir", "--console", "--strip"]
         command += ["--paths", str(ROOT), "--collect-data=jobset_gate", "--collect-submodules=jobset_gate"]
-        command += ["--collect-submodules=rich._unicode_data", "--exclude-module=jobset_gate.fake"]
+        command += ["--collect-submodules=rich._unicode_data", "--exclude-module=jobset_gate_demo"]
         command += ["--exclude-module=opentelemetry"]  # The controller's, an extra.
         command += [
             "--distpath",

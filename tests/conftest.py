@@ -145,7 +145,7 @@ def scheduled_plane(request: pytest.FixtureRequest, control_plane_binaries: Bina
 @pytest.fixture
 async def embedded_plane(control_plane_binaries: Binaries, tmp_path: Path) -> AsyncIterator[Embedded]:
     """An embedded API server of the test's own."""
-    from jobset_gate.fake.apiserver import ApiServer  # noqa: PLC0415 - the tests of the pure rules need none of it
+    from jobset_gate_demo.fake.apiserver import ApiServer  # noqa: PLC0415 - the tests of the pure rules need none of it
     from tests.fakes.faults import Faults  # noqa: PLC0415
     from tests.plane.embedded import Embedded  # noqa: PLC0415
 

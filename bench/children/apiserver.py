@@ -12,13 +12,6 @@ from bench.children import command_loop
 from bench.children.command_loop import Json
 from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, lws_objects, new_uid, workload
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
-from jobset_gate.fake.apiserver import ApiServer
-from jobset_gate.fake.apiserver.kinds import ServedKind
-from jobset_gate.fake.apiserver.responses import copy
-from jobset_gate.fake.apiserver.store import Key, StoredObject, StoreEvent
-from jobset_gate.fake.cluster import SELDOM
-from jobset_gate.fake.objects import stamp
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import (
@@ -31,6 +24,13 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.sources.table import LWS, POD_SOURCES, config_map_name
+from jobset_gate_demo.fake import jobset_crd
+from jobset_gate_demo.fake.apiserver import ApiServer
+from jobset_gate_demo.fake.apiserver.kinds import ServedKind
+from jobset_gate_demo.fake.apiserver.responses import copy
+from jobset_gate_demo.fake.apiserver.store import Key, StoredObject, StoreEvent
+from jobset_gate_demo.fake.cluster import SELDOM
+from jobset_gate_demo.fake.objects import stamp
 from tests.fakes.leader_worker_sets import install_lws_crd
 
 BATCH_INTERVAL = 0.01

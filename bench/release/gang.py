@@ -9,9 +9,9 @@ from typing import Any, Final
 from bench.release import floor
 from bench.release.methods import FLOOR, ReleaseMethod
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.injection import inject
 from jobset_gate.settings import Barrier, Settings
+from jobset_gate_demo.fake import manifests
 
 Json = dict[str, Any]
 

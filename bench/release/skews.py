@@ -13,8 +13,8 @@ from bench.release.methods import STREAM
 from bench.release.results import StartSkew
 from bench.release.timestamps import NANO, IncompleteLogs
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.kube.resources import JOBSETS
+from jobset_gate_demo.fake import manifests
 
 WARM, COLD = "warm", "cold"
 PODS = 2

@@ -6,8 +6,8 @@ from e2e import conflict_retry, example_overlays, example_programs, predicates
 from e2e.example_overlays import Overlay
 from e2e.nodes import Nodes
 from e2e.scenario import Scenario
-from jobset_gate.fake.objects import Json
 from jobset_gate.kube.resources import JOBSETS, NODES
+from jobset_gate_demo.fake.objects import Json
 
 EXAMPLE = "kueue.yaml"
 

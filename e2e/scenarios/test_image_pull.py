@@ -3,7 +3,7 @@
 from e2e import gangs, predicates
 from e2e.scenario import Scenario
 from jobset_gate import names
-from jobset_gate.fake import manifests
+from jobset_gate_demo.fake import manifests
 
 ABSENT = "localhost/absent:1"
 

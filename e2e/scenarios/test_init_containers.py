@@ -6,7 +6,7 @@ from e2e import gangs, logs, predicates
 from e2e.nodes import Nodes
 from e2e.scenario import Scenario
 from jobset_gate import names
-from jobset_gate.fake import manifests
+from jobset_gate_demo.fake import manifests
 
 SIDECAR = "trap 'exit 0' TERM; echo sidecar is up; touch /up; sleep 3600 & wait"
 UP = {"exec": {"command": ["test", "-e", "/up"]}, "periodSeconds": 1, "failureThreshold": 120}

@@ -22,7 +22,7 @@ COMPLETION: Final = "_JOBSET_GATE_COMPLETE"
 """Of the environment: set by the completion scripts when they ask for what might come next."""
 
 COMMANDS: Final = {
-    "demo": ("demo", "Watch two gangs on a cluster inside this process."),
+    "demo": ("jobset_gate_demo.command", "Watch two gangs on a cluster inside this process."),
     "render": ("render", "Print what the webhook would make of a manifest."),
     "validate": ("validate", "Say all that is wrong with a manifest's gates and groups."),
     "get": ("get", "Show the gated JobSets and the pod groups of a cluster."),
@@ -41,14 +41,14 @@ COMMANDS: Final = {
     "completion": ("completion", "Print the completion script of a shell."),
     "version": ("version", "Print the versions of program and cluster."),
 }
-"""In the order of the help: the module in `jobset_gate.cli.commands` that has it, and what it does."""
+"""In the order of the help: the module in `jobset_gate.cli.commands` that has it, or another one, and what it does."""
 
 
 _GROUPS: Final = dict.fromkeys(("group", "podgroup", "podgroups"), "groups")
 _WIDEST: Final = 1000
 """Columns of help: as many as the terminal has."""
-_DEMO: Final = ("jobset_gate.fake", "jobset_gate.cli.demo")
-"""Packages of the extra `demo`."""
+_DEMO: Final = "jobset_gate_demo"
+"""Package of the extra `demo`."""
 
 
 @dataclass(slots=True)
@@ -117,7 +117,8 @@ def command_tree(program: str) -> Any:
 def _load(name: str, program: str) -> Any:
     try:
         with _quick_imports():
-            module = import_module(f"jobset_gate.cli.commands.{COMMANDS[name][0]}")
+            place = COMMANDS[name][0]
+            module = import_module(place if "." in place else f"jobset_gate.cli.commands.{place}")
     except ModuleNotFoundError as missing:
         if not (missing.name or "").startswith(_DEMO):
             raise

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import PODS
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
 
 Json = dict[str, Any]

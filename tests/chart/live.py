@@ -11,12 +11,12 @@ import aiohttp
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobset_gate.fake import jobset_crd
-from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Groups
+from jobset_gate_demo.fake import jobset_crd
+from jobset_gate_demo.fake.apiserver import ApiServer
 from tests.fakes.admission_reviews import body
 from tests.fakes.jobsets import jobset
 from tests.fakes.service_process import fetch, running_service

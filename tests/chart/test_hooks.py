@@ -7,9 +7,9 @@ import pytest
 
 from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBS, MUTATING_WEBHOOKS, PODS
+from jobset_gate_demo.fake import jobset_crd
 from tests.chart.cluster import ChartRelease, fresh_release
 from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
 from tests.chart.hook_pods import as_program

@@ -1,4 +1,4 @@
-"""The parts of a controller of gangs, put together over an API in memory: whoever drives them sees each pass."""
+"""The parts of a controller of gangs, put together over an API in memory: a test sees each pass."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.sources import decode
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import version_of

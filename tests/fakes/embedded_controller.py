@@ -15,11 +15,11 @@ from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
-from jobset_gate.fake import manifests
-from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.settings import Barrier, Settings
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from tests.fakes.faults import Faults, Rule
 from tests.fakes.jobsets import injected
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from jobset_gate.fake.apiserver.reads import Watch
-from jobset_gate.fake.apiserver.requests import ApiRequest
-from jobset_gate.fake.apiserver.responses import StatusError
-from jobset_gate.fake.apiserver.server import RequestHooks
 from jobset_gate.kube.resources import Resource
+from jobset_gate_demo.fake.apiserver.reads import Watch
+from jobset_gate_demo.fake.apiserver.requests import ApiRequest
+from jobset_gate_demo.fake.apiserver.responses import StatusError
+from jobset_gate_demo.fake.apiserver.server import RequestHooks
 
 WRITES = ("create", "update", "patch", "delete")
 ALWAYS = 2**62

@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.fake.jobset_crd import until_served
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CRDS, LEADER_WORKER_SETS
+from jobset_gate_demo.fake.jobset_crd import until_served
 from tests.fakes.wire_objects import owner
 
 Json = dict[str, Any]

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
 from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.leader_worker_sets import install_lws_crd
 
 Json = dict[str, Any]

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import msgspec
 
-from jobset_gate.fake.apiserver.patches import patched
-from jobset_gate.fake.apiserver.store import label_tests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, Resource
+from jobset_gate_demo.fake.apiserver.patches import patched
+from jobset_gate_demo.fake.apiserver.store import label_tests
 from tests.fakes.memory_api import Api, Json, labels_of
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
-from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources import startgroup
 from jobset_gate.sources.table import START_GROUP
+from jobset_gate_demo.fake import manifests
 from tests.fakes.jobsets import injected
 from tests.fakes.wire_objects import owner
 

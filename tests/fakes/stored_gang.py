@@ -13,12 +13,12 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import Format, group_label
 from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes import jobs as bare_jobs
 from tests.fakes import jobsets
 from tests.fakes.podgroups import manifests

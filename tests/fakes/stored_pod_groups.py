@@ -12,13 +12,13 @@ import msgspec
 
 from controllers.podgroups import crds
 from jobset_gate import names
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEASES, POD_GROUPS, PODS
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.objects import record

@@ -19,16 +19,16 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
 from jobset_gate.barrier.source import Source
-from jobset_gate.fake import jobset_crd, manifests
-from jobset_gate.fake.cluster import Actors
-from jobset_gate.fake.kubelet import Behaviour, FakeNode
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube import resources
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources.table import JOBSET
+from jobset_gate_demo.fake import jobset_crd, manifests
+from jobset_gate_demo.fake.cluster import Actors
+from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.admission_server import registered
 from tests.fakes.eventually import PATIENCE
 from tests.flow.service import Service

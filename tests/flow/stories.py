@@ -4,9 +4,6 @@ from collections.abc import Callable
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake import jobset_crd, manifests
-from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
@@ -19,6 +16,9 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from jobset_gate_demo.fake import jobset_crd, manifests
+from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes import lws_standin
 from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.jobs import job

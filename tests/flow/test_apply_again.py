@@ -3,7 +3,7 @@
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
+from jobset_gate_demo.fake import manifests
 from tests.flow.environment import Environment, Json, condition
 
 

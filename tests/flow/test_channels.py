@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import QUICK, held, runs
 

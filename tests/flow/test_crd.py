@@ -6,10 +6,10 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.crd import is_extended, is_not_owner
-from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CRDS
+from jobset_gate_demo.fake import jobset_crd, manifests
 from tests.fakes.crds import remove_crds
 from tests.fakes.eventually import eventually
 from tests.fakes.service_process import until_ready

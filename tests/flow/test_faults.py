@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate_demo.fake import manifests
 from tests.fakes.faults import ALWAYS, Faults, Match
 from tests.flow.environment import QUICK, Environment, environment
 from tests.plane.embedded import Embedded

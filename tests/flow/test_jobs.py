@@ -9,13 +9,13 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Verdict, VerdictKind
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import Invalid, is_stale_patch
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.sources.table import JOB
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import job
 from tests.flow.conftest import MakeEnvironment

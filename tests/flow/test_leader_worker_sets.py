@@ -10,12 +10,12 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, LEADER_WORKER_SETS, PODS
 from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import LWS
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes import lws_standin
 from tests.fakes.admission_server import registered_for_leader_worker_sets
 from tests.fakes.eventually import PATIENCE

@@ -13,11 +13,11 @@ from controllers.barrier.status import GangStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import GangKey, VerdictKind
-from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.runtime.store import ObjectVersion
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
+from jobset_gate_demo.fake import manifests
 from tests.fakes import gangs
 from tests.flow.environment import condition
 from tests.plane.planes import Plane

@@ -1,7 +1,7 @@
 """What an operator sees of one gang in the metrics of a whole controller."""
 
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import FakeNode
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import FakeNode
 from tests.fakes.eventually import eventually
 from tests.flow.conftest import MakeEnvironment
 

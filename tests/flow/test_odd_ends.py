@@ -5,11 +5,11 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import FakeNode
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import FakeNode
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, runs

@@ -1,8 +1,8 @@
 """With prefetch-images a pod counts only once the images of its main containers are on its node (A8)."""
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.flow.environment import Environment, Json, held
 
 GANG = "gang"

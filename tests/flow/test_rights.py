@@ -14,9 +14,9 @@ from aiohttp import ClientError, ClientSession
 
 from jobset_gate import names
 from jobset_gate.barrier.crd import is_extended
-from jobset_gate.fake.kubelet import FakeNode
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CRDS, LEASES
+from jobset_gate_demo.fake.kubelet import FakeNode
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.certificates import write_files
 from tests.fakes.eventually import PATIENCE, eventually
 from tests.flow import rights, stories

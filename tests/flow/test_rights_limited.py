@@ -14,7 +14,6 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
-from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import (
@@ -29,6 +28,7 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.sources.table import LWS, START_GROUP, TEMPLATE_SOURCES, config_map_name
+from jobset_gate_demo.fake import manifests
 from tests.fakes import jobs, lws_standin
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set
 from tests.fakes.podgroups import manifests as groups

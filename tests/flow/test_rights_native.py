@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from controllers.podgroups import native
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.resources import native_pod_groups
 from jobset_gate.settings import Groups, Native
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests
 from tests.flow import rights

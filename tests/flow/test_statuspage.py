@@ -11,10 +11,10 @@ import aiohttp
 
 from controllers.manager import Manager
 from jobset_gate import names
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import JOBSETS, PODS, Resource
 from jobset_gate.settings import Groups
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import FakeNode
 from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.podgroups import objects
 from tests.fakes.served_page import events

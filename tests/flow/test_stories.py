@@ -8,7 +8,7 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import held, passed, runs
 

@@ -7,10 +7,10 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import LEASES, PODS, STATEFUL_SETS
 from jobset_gate.settings import Gangs, Settings
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import FakeNode
 from tests.fakes.admission_server import registered_for_start_groups
 from tests.fakes.eventually import eventually
 from tests.flow.conftest import MakeEnvironment

@@ -2,11 +2,11 @@
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Settings
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, barrier, held, runs
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobset_gate.cli.serve.trace_exporter import OTLPTraceExporter
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import FakeNode
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import FakeNode
 from tests.fakes.eventually import eventually
 from tests.fakes.otlp_collector import OtlpCollector, ShownSpan
 from tests.flow.conftest import MakeEnvironment

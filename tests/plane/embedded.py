@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES
+from jobset_gate_demo.fake.apiserver import ApiServer
 from tests.fakes.faults import Faults
 from tests.plane.kubectl import Kubectl
 

@@ -5,10 +5,10 @@ import time
 
 from controllers.barrier import crd_patcher
 from controllers.podgroups import crds
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes.eventually import PATIENCE
 from tests.plane.admin import Admin
 

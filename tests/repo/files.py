@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("jobset_gate", "webhook", "controllers")
+PACKAGES = ("jobset_gate", "jobset_gate_demo", "webhook", "controllers")
 
 
 def tracked() -> list[Path]:

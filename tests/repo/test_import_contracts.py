@@ -5,7 +5,7 @@ import tomllib
 from tests.repo.files import ROOT
 
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-IMPURE = {"cli", "fake", "kube", "runtime"}
+IMPURE = {"cli", "kube", "runtime"}
 
 
 def test_every_package_of_the_rules_is_under_the_contract_of_the_pure() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Invalid
 from jobset_gate.kube.resources import CRDS, LEADER_WORKER_SETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Barrier, Gangs, Settings
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes import leader_worker_sets, lws_standin
 from tests.fakes.admission_server import (
     BUNDLE,

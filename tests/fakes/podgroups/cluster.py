@@ -17,8 +17,6 @@ from prometheus_client import CollectorRegistry
 from controllers.podgroups import informers
 from controllers.podgroups.setup import PodGroupControllers, PodGroupDependencies
 from jobset_gate import names
-from jobset_gate.fake.apiserver import patches
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
@@ -28,6 +26,8 @@ from jobset_gate.podgroups.record import AdmissionRecord, decode_record
 from jobset_gate.runtime.controller import ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.settings import Groups as Settings
+from jobset_gate_demo.fake.apiserver import patches
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.memory_api import Api, Listener
 from tests.fakes.memory_client import Answer, Call, MemoryClient
 from tests.fakes.podgroups.filled_cache import InformerFeed

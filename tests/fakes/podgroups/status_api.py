@@ -20,7 +20,6 @@ from controllers.podgroups.status import (
     PodGroupStatusWriter,
 )
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import CRDS, EVENTS, POD_GROUPS
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -29,6 +28,7 @@ from jobset_gate.podgroups.status import group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.podgroups.cluster import InMemoryCluster
 from tests.fakes.podgroups.objects import pod_group
 from tests.fakes.podgroups.sources import Json

@@ -10,11 +10,11 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import FakeNode
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import EVENTS, JOBSETS
+from jobset_gate_demo.fake import manifests
+from jobset_gate_demo.fake.kubelet import FakeNode
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.cli_runner import CliShell, RunCli, Terminal
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups

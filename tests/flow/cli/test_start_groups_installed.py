@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import EVENTS, PODS, STATEFUL_SETS
 from jobset_gate.settings import Gangs, Settings
+from jobset_gate_demo.fake.kubelet import FakeNode
 from tests.fakes.admission_server import registered_for_start_groups
 from tests.fakes.cli_runner import CliShell
 from tests.flow.environment import Environment, environment, with_stream

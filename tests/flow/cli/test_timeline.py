@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.kube.resources import JOBSETS
+from jobset_gate_demo.fake import manifests
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet
 from tests.flow.cli.conftest import LimitedUser

@@ -16,17 +16,17 @@ from typing_extensions import override
 
 from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
-from jobset_gate.fake.cluster import Actors
-from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
-from jobset_gate.fake.tasks import BackgroundTasks
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups import record
 from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.settings import Groups, Settings
+from jobset_gate_demo.fake import jobset_crd
+from jobset_gate_demo.fake.cluster import Actors
+from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, Kubelets
+from jobset_gate_demo.fake.tasks import BackgroundTasks
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.admission_server import registered, registered_for_pods
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests

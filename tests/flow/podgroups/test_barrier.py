@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from jobset_gate import names
-from jobset_gate.fake import manifests as jobsets
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
+from jobset_gate_demo.fake import manifests as jobsets
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment

@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry
 from controllers.podgroups import crds
 from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler, informers
 from jobset_gate import names
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.crds import remove_crds
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.podgroups import manifests

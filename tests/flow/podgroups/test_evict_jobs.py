@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.evictions import (

@@ -3,10 +3,10 @@
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake import manifests as jobsets
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import JOBS, JOBSETS
 from jobset_gate.podgroups.model import Format
+from jobset_gate_demo.fake import manifests as jobsets
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.evictions import (

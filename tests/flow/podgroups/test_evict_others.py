@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.model import Format
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.evictions import GANG, ManualEviction, all_held, living, placed, uids

@@ -1,8 +1,8 @@
 """Groups whose creators can never gather them while all their pods are held say so, and who it is (G3)."""
 
 from jobset_gate import names
-from jobset_gate.fake import manifests as jobsets
 from jobset_gate.podgroups.model import Format
+from jobset_gate_demo.fake import manifests as jobsets
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.fake.kubelet import PodMatch
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
+from jobset_gate_demo.fake.kubelet import PodMatch
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from controllers.barrier import crd_patcher
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes.admission_server import WEBHOOK_TIMEOUT, limited
 from tests.fakes.certificates import SECRET, SERVICE
 from tests.fakes.service_process import ServiceProcess, running_service

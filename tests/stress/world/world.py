@@ -10,8 +10,8 @@ from typing import Self
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
-from jobset_gate.fake.clock import EPOCH
 from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate_demo.fake.clock import EPOCH
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
 from tests.stress.members.cluster import LeaderCluster, RingCluster

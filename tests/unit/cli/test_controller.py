@@ -14,9 +14,9 @@ from jobset_gate import names
 from jobset_gate.cli.commands.controller import options
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.settings_file import ControllerSection, read
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import LEASES
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes.service_process import fetch, running_service, until_ready
 from tests.plane.planes import Plane
 

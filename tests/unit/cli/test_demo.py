@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from jobset_gate.cli.demo.gang import MISSING
+from jobset_gate_demo.gang import MISSING
 from tests.fakes.cli_process import on_terminal, plain, started
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")

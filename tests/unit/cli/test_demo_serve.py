@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.fake.apiserver.writes import TOKEN
+from jobset_gate_demo.fake.apiserver.writes import TOKEN
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.eventually import eventually

@@ -17,7 +17,6 @@ from jobset_gate import names
 from jobset_gate.cli.commands.doctor import findings
 from jobset_gate.cli.doctor import dry_runs, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, FindingLevel
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
@@ -35,6 +34,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups, Settings
 from jobset_gate.sources.table import JOBSET
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes import jobs, jobsets, stored_pod_groups
 from tests.fakes.admission_server import (
     BUNDLE,

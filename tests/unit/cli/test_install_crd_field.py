@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes.cli_runner import CliResult, RunCli
 from tests.plane.planes import Plane
 

@@ -13,12 +13,12 @@ import pytest
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.serve.registration import service as parse_service
-from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups
+from jobset_gate_demo.fake import jobset_crd, manifests
 from tests.fakes.certificates import write_files
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.eventually import PATIENCE

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
-from jobset_gate.fake.clock import VirtualClock, VirtualLoop
+from jobset_gate_demo.fake.clock import VirtualClock, VirtualLoop
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient

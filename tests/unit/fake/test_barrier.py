@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from jobset_gate import names
-from jobset_gate.fake.kubelet.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
 from jobset_gate.injection import container
+from jobset_gate_demo.fake.kubelet.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
 
 OWN = BarrierIdentity(uid="u1", attempt="2", epoch="3", limit=0.0)
 CASES = {

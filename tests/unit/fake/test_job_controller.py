@@ -3,9 +3,9 @@
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.unit.fake.world import FakeClusterStory, Run, label, living
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobset_gate.fake.clock import run_virtual
-from jobset_gate.fake.cluster import Actors, embedded_cluster
-from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, Resource
+from jobset_gate_demo.fake.clock import run_virtual
+from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
+from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, Kubelets
+from jobset_gate_demo.fake.view import ObjectView
 from tests.plane.planes import Real, fresh_name
 
 Json = dict[str, Any]

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
-from jobset_gate.fake.clock import VirtualLoop
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
+from jobset_gate_demo.fake.clock import VirtualLoop
 from tests.fakes.scripted_server import ScriptedServer
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.fakes.embedded_controller import GANG, SPACE, embedded_controller
 from tests.fakes.faults import ALWAYS, Match, Rule
 

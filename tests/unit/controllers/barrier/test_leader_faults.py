@@ -11,9 +11,6 @@ from prometheus_client import CollectorRegistry
 
 from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd, manifests
-from jobset_gate.fake.apiserver import ApiServer
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.injection import inject
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
@@ -21,6 +18,9 @@ from jobset_gate.kube.errors import LeadershipLost
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, LEASES
 from jobset_gate.runtime.controller import Controller
 from jobset_gate.settings import Settings
+from jobset_gate_demo.fake import jobset_crd, manifests
+from jobset_gate_demo.fake.apiserver import ApiServer
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.faults import ALWAYS, WRITES, Faults, Match, Rule
 
 NAMESPACE = "default"

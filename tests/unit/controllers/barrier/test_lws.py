@@ -9,9 +9,9 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
 from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.lws_controller import (
     GROUP,
     LWS_UID,

@@ -9,11 +9,11 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import DesiredCondition, Generation, Verdict, VerdictKind
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import LEADER_WORKER_SETS
 from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.sources import lws_condition
 from jobset_gate.sources.lws_condition import GroupState
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.lws_controller import (
     GROUP,
     PARENT,

@@ -24,13 +24,13 @@ from jobset_gate.barrier.model import (
     VerdictKind,
     WorkloadSeen,
 )
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.sources import decode
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.controller_harness import ControllerHarness

@@ -6,9 +6,9 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.apiserver.requests import ApiRequest
-from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.resources import EVENTS, JOBSETS
+from jobset_gate_demo.fake.apiserver.requests import ApiRequest
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.fakes.embedded_controller import embedded_controller
 from tests.fakes.faults import ALWAYS, WRITES, Match
 from tests.fakes.gate_stream import until

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.fake.kubelet import PodMatch
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import PODS
+from jobset_gate_demo.fake.kubelet import PodMatch
+from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.embedded_controller import EmbeddedController, embedded_controller
 from tests.fakes.start_groups import StartGroup
 

@@ -10,9 +10,9 @@ from controllers.barrier.owner_reader import FIRST_READ_AFTER
 from jobset_gate import names
 from jobset_gate.barrier.integrity import is_config_map_canonical
 from jobset_gate.barrier.model import GangKey, VerdictKind
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, STATEFUL_SETS
 from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.start_group_controller import (

@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry
 from controllers.barrier.status import PROGRESS_INTERVAL, WORDING_INTERVAL, GangStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, WorkloadSeen
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import (
     Conflict,
     Forbidden,
@@ -24,6 +23,7 @@ from jobset_gate.kube.errors import (
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient

@@ -10,11 +10,11 @@ from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.workloads import get_workload
 from jobset_gate import names
 from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import JOBS
 from jobset_gate.runtime.store import ObjectVersion
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import Call, MemoryClient
 from tests.fakes.wire_objects import bare_job, read_job

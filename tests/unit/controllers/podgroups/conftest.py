@@ -1,6 +1,6 @@
 import pytest
 
-from jobset_gate.fake.clock import VirtualClock
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.podgroups.cluster import InMemoryCluster
 
 

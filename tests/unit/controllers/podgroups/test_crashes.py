@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import PODS, Resource
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.podgroups.cluster import OFF, OWNED, InMemoryCluster, running_controller
 from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, Json

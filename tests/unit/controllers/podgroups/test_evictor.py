@@ -17,8 +17,6 @@ from controllers.podgroups.evictor import (
     Evictor,
 )
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd, manifests
-from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound, ServerError
@@ -28,6 +26,8 @@ from jobset_gate.podgroups import decode
 from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
+from jobset_gate_demo.fake import jobset_crd, manifests
+from jobset_gate_demo.fake.apiserver import ApiServer
 from tests.fakes.podgroups.snapshots import group_snapshot
 
 Json = dict[str, Any]

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record, encode_record
 from jobset_gate.settings import Groups
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.podgroups.cluster import (
     OWNED,
     PLUGINS,

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from controllers.podgroups.owners import CACHE_SECONDS, MAX_OWNERS, OwnerCapacities
-from jobset_gate.fake import jobset_crd, manifests
-from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot
+from jobset_gate_demo.fake import jobset_crd, manifests
+from jobset_gate_demo.fake.apiserver import ApiServer
 from tests.fakes.podgroups import sources
 from tests.fakes.podgroups.objects import pod
 from tests.fakes.podgroups.snapshots import group_snapshot

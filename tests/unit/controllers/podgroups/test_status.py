@@ -20,12 +20,12 @@ from controllers.podgroups.status import (
     WRITES_PER_SECOND,
 )
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, Forbidden, KubeError, NotFound, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.podgroups.objects import config_map, key, pod, record
 from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened, timestamp
 from tests.fakes.podgroups.sources import Json

@@ -9,11 +9,11 @@ import pytest
 
 from controllers.podgroups.ungater import RESEND_SECONDS, Ungater
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, KubeError, ServerError, Throttled
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.decode import parse_opened
 from jobset_gate.podgroups.snapshot import MemberPod
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.podgroups.cluster import InMemoryCluster, run_for
 from tests.fakes.podgroups.objects import key, read_pod
 

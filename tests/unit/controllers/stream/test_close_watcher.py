@@ -9,7 +9,7 @@ import pytest
 
 from controllers.barrier.stream.delivery import CLOSE_TIMEOUT
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.fake.clock import VirtualClock
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.gangs import verdict
 from tests.fakes.gate_stream import TRAIN, ServedStream, serving, until
 

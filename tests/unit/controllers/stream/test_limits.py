@@ -10,8 +10,8 @@ import pytest
 from controllers.barrier.stream.registry import MAX_PER_POD, MAX_UNKNOWN_PER_GANG
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import BarrierStage, PodSeen
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
 from tests.fakes.gangs import verdict, waiting_pod
 from tests.fakes.gate_stream import TOKEN, TRAIN, ServedStream, StreamClient, serving, until

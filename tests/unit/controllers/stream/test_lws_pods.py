@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import PODS
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.gate_stream import ServedBook, StreamClient, serving
 from tests.fakes.lws_controller import LwsController, leader_pod, worker_pod, worker_set
 from tests.fakes.memory_api import Api

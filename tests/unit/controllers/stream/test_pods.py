@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.gangs import verdict
 from tests.fakes.gate_stream import MOMENT, ServedBook, StreamClient, serving, until
 from tests.fakes.memory_api import Api

@@ -12,8 +12,8 @@ from controllers.barrier.cache import GangCache
 from controllers.barrier.stream.delivery import KEEP_SECONDS, DeliveryLog
 from controllers.barrier.stream.registry import StreamRequest, WaiterRegistry
 from jobset_gate.barrier.model import GangKey, Generation, PodSeen
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
 from tests.fakes.gangs import verdict, waiting_pod
 from tests.fakes.gate_stream import TOKEN, TRAIN, ServedStream, serving, until

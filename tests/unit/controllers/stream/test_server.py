@@ -14,8 +14,8 @@ from controllers.barrier.stream.connection import KEEPALIVE_INTERVAL, MAX_REQUES
 from controllers.barrier.stream.server import LISTEN_RETRY_SECONDS, REQUEST_TIMEOUT
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import ConfigMapSeen
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
 from tests.fakes.gangs import verdict
 from tests.fakes.gate_stream import TRAIN, ServedStream, path, serving, until

@@ -1,0 +1,201 @@
+"""The demo of pod groups: two gangs block each other, and with jobset-gate they are placed one after the other."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controllers.manager import ManagerOptions
+from jobset_gate import names
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.kube.resources import POD_GROUPS, PODS
+from jobset_gate.settings import Settings
+from jobset_gate_demo.fake import jobset_crd
+from jobset_gate_demo.fake.cluster import embedded_cluster
+from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodMatch
+from jobset_gate_demo.fake.view import ObjectView
+from jobset_gate_demo.frame import DemoEnvironment, Display, environment, play
+from jobset_gate_demo.podgroup_view import PodGroupWatcher
+
+Json = dict[str, Any]
+NAMESPACE: Final = "default"
+GPU: Final = "nvidia.com/gpu"
+GANGS: Final = ("a", "b")
+"""`a` is the older one."""
+BEHAVIOUR: Final = Behaviour(sandbox_seconds=0.5, pull_seconds=1.0, spread=1.0)
+
+_SHARE: Final = 0.6
+"""The part of the cluster that each gang needs."""
+_OLDER, _YOUNGER = GANGS
+_LACKS: Final = "needs "
+"""The message of a group for which there is no room."""
+_POD_GROUPS: Final = POD_GROUPS[names.PLUGINS_GROUP]
+_CRD: Final = f"{_POD_GROUPS.plural}.{_POD_GROUPS.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupPlan:
+    """How large the cluster is, and how long things take in it, in its own seconds."""
+
+    nodes: int = 10
+    gpus: int = 4
+    """On each node."""
+    watched: float = 300.0
+    """How long nothing moves before that is believed."""
+    work: float = 120.0
+    """What a gang does once all of its pods run."""
+    patience: float = 600.0
+    """After which a step of the story is given up."""
+
+    @property
+    def room(self) -> int:
+        """GPUs in all."""
+        return self.nodes * self.gpus
+
+    @property
+    def size(self) -> int:
+        """Pods of one gang, and its minimum: with fewer it cannot work."""
+        return round(self.room * _SHARE)
+
+    @property
+    def machines(self) -> list[FakeNode]:
+        return [FakeNode(f"gpu-{number}", allocatable={GPU: str(self.gpus)}) for number in range(self.nodes)]
+
+    def pods(self) -> Iterator[Json]:
+        """In the order of their creation: a-0, b-0, a-1, b-1 and so on."""
+        for number in range(self.size):
+            for gang in GANGS:
+                yield _pod(gang, number)
+
+    def pod_group(self, gang: str) -> Json:
+        """What says how many pods a gang needs."""
+        return {"metadata": {"name": gang}, "spec": {"minMember": self.size}}
+
+
+def _pod(gang: str, number: int) -> Json:
+    asked = {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
+    main = {"name": "main", "image": "registry.example/worker:v7", "resources": asked}
+    return {
+        "metadata": {"name": f"{gang}-{number}", "labels": {names.PLUGINS_NAME: gang}},
+        "spec": {"restartPolicy": "Never", "containers": [main]},
+    }
+
+
+async def demo(plan: PodGroupPlan, *, speed: float) -> ExitCode:
+    """Plays the whole demo."""
+
+    async def story(display: Display) -> Sequence[str]:
+        started = time.monotonic()
+        for text in _opening(plan, speed):
+            display.say(text)
+        mistakes = await _without(plan, display)
+        mistakes += await _with(plan, display)
+        display.say(f"That took {time.monotonic() - started:.0f} s.")
+        return mistakes
+
+    return await play(story, speed=speed)
+
+
+def _opening(plan: PodGroupPlan, speed: float) -> list[str]:
+    cluster = f"{plan.nodes} nodes with {plan.gpus} GPUs each, {plan.room} in all"
+    return [
+        "API server, scheduler and kubelets are stand-ins in this process; the scheduler goes about it pod by pod, as",
+        f"kube-scheduler does. The cluster's time is simulated and passes {speed:g} times as fast as yours.",
+        "",
+        f"Two gangs, {_OLDER} and {_YOUNGER}: {plan.size} pods each, one GPU per pod. {cluster}:",
+        "there is room for one gang at a time. A gang works only while all of its pods run. Their pods are created",
+        f"alternately: {_OLDER}-0, {_YOUNGER}-0, {_OLDER}-1 and so on.",
+    ]
+
+
+async def _without(plan: PodGroupPlan, display: Display) -> list[str]:
+    """Neither gang is complete."""
+    display.say()
+    display.say("1. Without jobset-gate")
+    async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
+        watcher = await _watch(plan, demo, groups=False)
+        async with display.following(watcher.rows):
+            await _create_pods(plan, demo)
+            complete = await watcher.until(lambda: any(one.complete for one in watcher.counts()), plan.watched)
+        counts = watcher.counts()
+        if complete:
+            return ["a gang was complete without us: there was no deadlock to show"]
+        reached = ", ".join(f"{one.name} {one.bound}/{one.expected}" for one in counts)
+        taken = sum(one.bound for one in counts)
+        display.say(f"   After {plan.watched / 60:g} minutes: {reached}. Neither can start and neither gives up:")
+        display.say(f"   {taken} of {plan.room} GPUs are taken for nothing. The scheduler says of the other pods:")
+        display.say(f"   {watcher.scheduler_message(_YOUNGER)}")
+    return [] if taken == plan.room else [f"{taken} of {plan.room} GPUs were taken: that is no deadlock"]
+
+
+async def _with(plan: PodGroupPlan, display: Display) -> list[str]:
+    """One gang after the other, each as a whole."""
+    display.say()
+    display.say("2. With jobset-gate: the same pods once more")
+    early, finished, reason = 0, list[str](), ""
+    async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
+        clock, settings = demo.cluster.clock, Settings()
+        options = ManagerOptions(namespace=NAMESPACE, identity="demo", clock=clock, groups=settings.groups)
+        url = await demo.start_jobset_gate(options, settings, lambda manager: _ready(manager.leading, demo))
+        display.say(f"   Webhook ({url}) and controller are what runs in a cluster.")
+        for gang in GANGS:
+            await demo.client.create(_POD_GROUPS, plan.pod_group(gang), NAMESPACE)
+        watcher = await _watch(plan, demo, groups=True)
+
+        def has_finished(gang: str) -> bool:
+            nonlocal early
+            if gang == _OLDER and not watcher.count(_OLDER).finished:
+                early = max(early, watcher.count(_YOUNGER).bound)
+            return watcher.count(gang).finished
+
+        async with display.following(watcher.rows):
+            await _create_pods(plan, demo)
+            if await watcher.until_message(_YOUNGER, _LACKS, plan.patience):
+                reason = watcher.why(_YOUNGER)
+            display.say(f"   {_YOUNGER} says why it waits: {reason}")
+            for gang in GANGS:
+                if await watcher.until(lambda gang=gang: has_finished(gang), plan.patience):  # type: ignore[misc]
+                    finished.append(gang)
+        mistakes = [f"gang {gang} did not finish" for gang in GANGS if gang not in finished]
+        if early:
+            mistakes.append(f"{early} pods of gang {_YOUNGER} were bound before there was room for all of it")
+        if not reason:
+            mistakes.append(f"gang {_YOUNGER} did not say why it waited")
+        if not mistakes:
+            display.say(
+                f"   {_OLDER} was opened as a whole and did its work. {_YOUNGER} took nothing meanwhile, and was"
+            )
+            display.say(f"   opened as a whole when {_OLDER} was done.")
+    display.say()
+    return mistakes
+
+
+async def _create_pods(plan: PodGroupPlan, demo: DemoEnvironment) -> None:
+    """One after the other, as the gangs' controllers would take turns."""
+    for pod in plan.pods():
+        await demo.client.create(PODS, pod, NAMESPACE)
+
+
+async def _watch(plan: PodGroupPlan, demo: DemoEnvironment, *, groups: bool) -> PodGroupWatcher:
+    """From now on a gang works once all of its pods run, and then its pods end."""
+    enter = demo.stack.enter_async_context
+    pods = await enter(ObjectView(demo.client, PODS, NAMESPACE))
+    stored = await enter(ObjectView(demo.client, _POD_GROUPS, NAMESPACE)) if groups else None
+    watcher = PodGroupWatcher(GANGS, pods, stored, plan.size)
+
+    async def work(gang: str) -> None:
+        if await watcher.until(lambda: watcher.count(gang).complete, float("inf")):
+            await asyncio.sleep(plan.work)
+            demo.cluster.kubelets.finish(PodMatch(f"{gang}-*"))
+
+    for gang in GANGS:
+        demo.tasks.start(f"work of {gang}", work(gang))
+    demo.stop_cluster_first()
+    return watcher
+
+
+async def _ready(leading: asyncio.Event, demo: DemoEnvironment) -> None:
+    """The controller leads, and PodGroups are served."""
+    await leading.wait()
+    await jobset_crd.until_served(demo.client, _CRD, _POD_GROUPS)
