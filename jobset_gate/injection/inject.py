@@ -65,9 +65,8 @@ def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barri
         name = prefix[:LONGEST_PREFIX] + suffix
         edit.set(("metadata", "name"), name)
     for job in templates_of(new):
-        for key in ownership.DECISION_ANNOTATIONS:
-            if job.well_formed and key in job.pod_annotations:
-                edit.remove((*job.pod_path, "metadata", "annotations", key))
+        for key in ownership.DECISION_ANNOTATIONS if job.well_formed else ():
+            ownership.set_annotation(edit, job, key, None)
     image = annotations_of(new).get(names.BARRIER_IMAGE)
     namespace = nested(new, "metadata", "namespace") or drawn.get("namespace") or DEFAULT_NAMESPACE
     stream = container.stream_url(settings, source, namespace, name, token)
@@ -90,7 +89,7 @@ def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barri
 def _token(edit: PatchBuilder, job: TemplateView, token: str) -> None:
     """A new one, unless this pod has got one with its barrier in an earlier call."""
     if token and not (container.has_barrier(job) and job.pod_annotations.get(names.TOKEN)):
-        edit.set((*job.pod_path, "metadata", "annotations", names.TOKEN), token)
+        ownership.set_annotation(edit, job, names.TOKEN, token)
 
 
 def _as_they_are(job: TemplateView, key: str, made: list[Json]) -> list[Json]:
@@ -110,11 +109,10 @@ def _is_current(entry: Any, made: Json) -> bool:
 
 
 def _labels_and_epoch(edit: PatchBuilder, job: TemplateView, source: Source) -> None:
-    for path, labels in zip(ownership.label_paths(job), job.labels, strict=True):
-        if labels.get(names.GATED) != source.gated:
+    for path, value in ownership.gated_labels(job).items():
+        if value != source.gated:
             edit.set(path, source.gated)
-    if job.pod_annotations.get(names.EPOCH) != ownership.FIRST_EPOCH:
-        edit.set((*job.pod_path, "metadata", "annotations", names.EPOCH), ownership.FIRST_EPOCH)
+    ownership.set_annotation(edit, job, names.EPOCH, ownership.FIRST_EPOCH)
 
 
 def _with_containers(job: TemplateView, made: list[Json]) -> list[Any]:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.injection import container, prefetch
+from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.template import TemplateView, templates_of
 from jobset_gate.objects.unstructured import Json, Path, nested
 
@@ -40,9 +41,19 @@ def gated_jobs(obj: Json) -> dict[str, TemplateView]:
     return {job.name: job for job in templates_of(obj) if container.has_barrier(job)}
 
 
-def label_paths(job: TemplateView) -> tuple[Path, Path]:
-    """The paths of the label by which the controller selects, on Jobs and on pods."""
-    return (*job.job_path, "metadata", "labels", names.GATED), (*job.pod_path, "metadata", "labels", names.GATED)
+def gated_labels(job: TemplateView) -> dict[Path, Any]:
+    """The values of the label by which the controller selects, on Jobs and on pods, by their paths."""
+    holders = zip((job.job_path, job.pod_path), job.labels, strict=True)
+    return {(*path, "metadata", "labels", names.GATED): labels.get(names.GATED) for path, labels in holders}
+
+
+def set_annotation(edit: PatchBuilder, job: TemplateView, key: str, value: str | None) -> None:
+    """Of the pods; None: is not there."""
+    path = (*job.pod_path, "metadata", "annotations", key)
+    if value is not None and job.pod_annotations.get(key) != value:
+        edit.set(path, value)
+    if value is None and key in job.pod_annotations:
+        edit.remove(path)
 
 
 def own_entries(job: TemplateView, key: str) -> IndexedEntries:

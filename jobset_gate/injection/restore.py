@@ -11,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.config import ConfigSources, canonical
 from jobset_gate.injection import container, ownership
-from jobset_gate.injection.ownership import DECISION_ANNOTATIONS, gated_jobs, label_paths
+from jobset_gate.injection.ownership import DECISION_ANNOTATIONS, gated_jobs, gated_labels, set_annotation
 from jobset_gate.objects import quantity
 from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.json_patch import PatchBuilder, PatchTooLarge
@@ -64,9 +64,9 @@ def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> bool:
         for key in ownership.MANAGED_LISTS:
             _entries(edit, job, key, ownership.own_entries(was, key))
         kept = was.pod_annotations.get
-        _restore_annotation(edit, job, names.EPOCH, str(epoch.number) if epoch.writable else kept(names.EPOCH))
+        set_annotation(edit, job, names.EPOCH, str(epoch.number) if epoch.writable else kept(names.EPOCH))
         for key in DECISION_ANNOTATIONS:
-            _restore_annotation(edit, job, key, None if epoch.writable else kept(key))
+            set_annotation(edit, job, key, None if epoch.writable else kept(key))
     return True
 
 
@@ -116,9 +116,8 @@ def _config(edit: PatchBuilder, new: Json, old: Json, was: ConfigSources) -> Non
 
 
 def _labels(edit: PatchBuilder, job: TemplateView, was: TemplateView) -> None:
-    for path, now, before in zip(label_paths(job), job.labels, was.labels, strict=True):
-        value = before.get(names.GATED)
-        if value is not None and now.get(names.GATED) != value:
+    for (path, now), value in zip(gated_labels(job).items(), gated_labels(was).values(), strict=True):
+        if value is not None and now != value:
             edit.set(path, value)
 
 
@@ -158,14 +157,6 @@ def _name(entry: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _restore_annotation(edit: PatchBuilder, job: TemplateView, key: str, value: str | None) -> None:
-    path = (*job.pod_path, "metadata", "annotations", key)
-    if value is not None and job.pod_annotations.get(key) != value:
-        edit.set(path, value)
-    if value is None and key in job.pod_annotations:
-        edit.remove(path)
-
-
 def _default_each(edit: PatchBuilder, new: Json, old: Json, path: tuple[str, ...], key: str) -> None:
     pairs = zip(as_list(nested(new, *path)), as_list(nested(old, *path)), strict=False)
     for index, (now, was) in enumerate(pairs):
@@ -189,10 +180,7 @@ def _respell(edit: PatchBuilder, job: TemplateView, was: TemplateView) -> None:
     To JobSet's validator both are the same, so this is only about the stored words: without it the first
     `kubectl apply` or `kubectl replace` of an unchanged manifest would raise metadata.generation (A3).
     """
-    now: Any = edit.document
-    for key in job.job_path:
-        now = now[key]
-    _walk(edit, list(job.job_path), now, was.job)
+    _walk(edit, list(job.job_path), nested(edit.document, *job.job_path), was.job)
 
 
 def _walk(edit: PatchBuilder, path: list[str | int], now: Any, was: Any) -> None:

@@ -8,7 +8,7 @@ from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection import container, ownership
 from jobset_gate.injection.container import can_time_out
-from jobset_gate.injection.ownership import gated_jobs, label_paths
+from jobset_gate.injection.ownership import gated_jobs, gated_labels
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
 from jobset_gate.objects.template import (
     IN_ORDER,
@@ -65,8 +65,7 @@ def unmarked(obj: Json, config: Config) -> list[FieldError]:
     gated, wanted = source_of(obj).gated, {job.index for job in targets(obj, config)}
     found: list[FieldError] = []
     for job in templates_of(obj):
-        for path, labels in dict(zip(label_paths(job), job.labels, strict=True)).items():
-            value = labels.get(names.GATED)
+        for path, value in gated_labels(job).items():
             if value is not None and (job.index not in wanted or value != gated):
                 found.append(
                     FieldError(format_path(path), value, "is set by jobset-gate where it belongs: leave it out")

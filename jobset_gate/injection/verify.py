@@ -7,7 +7,7 @@ from jobset_gate import names
 from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.source import Source
 from jobset_gate.injection import container, inject, prefetch, restore
-from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
+from jobset_gate.injection.ownership import FIRST_EPOCH, gated_labels
 from jobset_gate.objects.field_error import FieldError, annotation_path, format_value
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.template import TemplateView
@@ -50,8 +50,8 @@ def _of(job: TemplateView, source: Source, name: str) -> Iterator[FieldError]:
     volumes = _named(job, "volumes", names.VOLUME)
     if not (len(volumes) == 1 and holds(volumes[0], container.build_volume(source, name))):
         yield _error(job, "volumes", "no volume of the barrier")
-    for path, labels in zip(label_paths(job), job.labels, strict=True):
-        if (value := labels.get(names.GATED)) != source.gated:
+    for path, value in gated_labels(job).items():
+        if value != source.gated:
             yield FieldError(format_path(path), value, f"is missing: {_HINT}")
     if (epoch := job.pod_annotations.get(names.EPOCH)) != FIRST_EPOCH:
         where = format_path((*job.pod_path, "metadata", "annotations", names.EPOCH))
@@ -89,7 +89,7 @@ def _error(job: TemplateView, key: str, message: str) -> FieldError:
 
 
 def _undone(new: Json, path: Path, restored: Json) -> FieldError:
-    value, wanted = _at(new, path), _at(restored, path)
+    value, wanted = nested(new, *path), nested(restored, *path)
     what = f"is not as the stored {source_of(new).kind} has it"
     if path[-1] == names.EPOCH:
         what = f"must be {format_value(wanted)}"
@@ -97,16 +97,6 @@ def _undone(new: Json, path: Path, restored: Json) -> FieldError:
 
 
 def _unmarked(new: Json, path: Path, marked: Json) -> FieldError:
-    wanted = _at(marked, path)
+    wanted = nested(marked, *path)
     message = "must not be there" if wanted is None else f"must be {format_value(wanted)}"
-    return FieldError(format_path(path), _at(new, path), f"{message}: {_HINT}")
-
-
-def _at(obj: Json, path: Path) -> Any:
-    value: Any = obj
-    for key in path:
-        if isinstance(value, list) and isinstance(key, int):
-            value = value[key] if key < len(value) else None
-        else:
-            value = nested(value, str(key))
-    return value
+    return FieldError(format_path(path), nested(new, *path), f"{message}: {_HINT}")

@@ -23,12 +23,15 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def nested(value: Any, *path: str) -> Any:
-    """The value under a path of keys; None when there is none."""
+def nested(value: Any, *path: str | int) -> Any:
+    """The value under a path; None when there is none."""
     for key in path:
-        if not isinstance(value, dict):
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
             return None
-        value = value.get(key)
     return value
 
 

@@ -74,7 +74,7 @@ def _patch(pod: Json, key: PodGroupKey, native: Native) -> list[Json]:
     for annotation in _CONTROLLER_ONLY:
         if annotation in as_map(nested(pod, "metadata", "annotations")):
             patch.remove(("metadata", "annotations", annotation))
-    gates = as_list(nested(pod, *map(str, _GATES)))
+    gates = as_list(nested(pod, *_GATES))
     if not gates:
         patch.set(_GATES, [{"name": names.POD_GROUP_GATE}])
     elif not any(nested(gate, "name") == names.POD_GROUP_GATE for gate in gates):

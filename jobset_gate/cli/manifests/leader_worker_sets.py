@@ -32,7 +32,7 @@ def why_not_read(value: Any, path: Path) -> str:
     if key == names.CONFIG_FIELD:
         return f"the config of a LeaderWorkerSet is the annotation {names.CONFIG} in metadata.annotations"
     copied = {(*it.pod_path, *_HOLDER, name) for it in templates_of(value) for name in COPIED}
-    if path in copied and nested(value, *map(str, path)) == annotations_of(value).get(str(key)):
+    if path in copied and nested(value, *path) == annotations_of(value).get(str(key)):
         return ""
     return "it is read in metadata.annotations alone"
 
