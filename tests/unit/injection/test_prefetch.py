@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate import names
-from jobset_gate.injection import inject, validate
+from jobset_gate.injection import inject, prefetch, validate
 from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.settings import Barrier, Resources, Settings
@@ -91,17 +91,8 @@ def test_an_image_that_an_init_container_of_the_users_runs_already_is_there(own:
 # --- What they are --------------------------------------------------------------------------------------------------
 
 
-def test_the_first_runs_the_barriers_image_and_may_write_the_volume_that_the_others_only_read() -> None:
-    made = created(wanting(), Settings(barrier=Barrier(image="mirror/busybox:9")))
-    copier, runner = one(made, COPIER), one(made, FIRST)
-    assert copier["image"] == barrier(made)["image"] == "mirror/busybox:9"
-    assert copier["command"][:2] == ["sh", "-c"]
-    path = {"name": "group-scheduling-prefetch", "mountPath": "/mnt/group-scheduling-prefetch"}
-    assert copier["volumeMounts"][0] == path
-    assert runner["volumeMounts"][0] == path | {"readOnly": True}
-
-
 def test_a_main_images_container_gets_no_devices_and_nothing_of_the_users() -> None:
+    """Nor does the first one, which runs the barrier's image and alone may write the volume."""
     user = main(
         env=[{"name": "SECRET", "value": "x"}],
         envFrom=[{"secretRef": {"name": "s"}}],
@@ -113,13 +104,26 @@ def test_a_main_images_container_gets_no_devices_and_nothing_of_the_users() -> N
         lifecycle={"preStop": {}},
         securityContext={"privileged": True, "runAsUser": 0},
     )
-    runner = one(created(wanting(user)), FIRST)
-    assert runner["command"] == ["/mnt/group-scheduling-prefetch/true"], "the image needs no shell"
-    assert runner["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
-    assert runner["resources"] == {"limits": {"cpu": "1"}}
-    assert set(runner) == {
-        *("name", "image", "command", "env", "volumeMounts", "securityContext", "resources"),
-        "terminationMessagePolicy",
+    made = created(wanting(user), Settings(barrier=Barrier(image="mirror/busybox:9")))
+    mount = {"name": "group-scheduling-prefetch", "mountPath": "/mnt/group-scheduling-prefetch"}
+    no_token = {"name": "group-scheduling-prefetch", "mountPath": TOKEN_PATH, "readOnly": True}
+    alike = {
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": barrier(made)["securityContext"],
+        "resources": {"limits": {"cpu": "1"}},
+    }
+    assert one(made, COPIER) == alike | {
+        "name": COPIER,
+        "image": "mirror/busybox:9",
+        "command": prefetch.copy_command(),
+        "volumeMounts": [mount, no_token],
+    }
+    assert one(made, FIRST) == alike | {
+        "name": FIRST,
+        "image": "train:1",
+        "command": ["/mnt/group-scheduling-prefetch/true"],
+        "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+        "volumeMounts": [mount | {"readOnly": True}, no_token],
     }
 
 
@@ -141,14 +145,6 @@ def test_they_are_as_safe_as_the_barrier_and_ask_for_as_much(pod: Json, operator
     for name in (COPIER, FIRST):
         assert one(made, name)["securityContext"] == held["securityContext"]
         assert one(made, name)["resources"] == held["resources"]
-
-
-@pytest.mark.parametrize("name", [COPIER, FIRST])
-def test_no_service_account_token_is_mounted_and_their_last_words_are_the_termination_message(name: str) -> None:
-    """The API server mounts one into each container that has nothing at that path."""
-    (mount,) = [it for it in one(created(wanting()), name)["volumeMounts"] if it["mountPath"] == TOKEN_PATH]
-    assert mount["readOnly"]
-    assert one(created(wanting()), name)["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
 # --- Twice, and from elsewhere --------------------------------------------------------------------------------------
