@@ -33,9 +33,6 @@ ObserveRequest = Callable[[str, str, str, float], None]
 MAX_RETRIES = 5
 MAX_RETRY_AFTER = 30.0  # seconds; a larger Retry-After is left to the caller
 DEFAULT_RETRY_AFTER = 1.0
-_TURNS_TO_CLOSE = 3
-"""Of the loop: a connection that was aborted during a request or handshake closes its socket only then."""
-
 MAX_READ_RETRIES = 2  # after a broken connection
 METHODS = {"create": "POST", "post": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 """HTTP methods of the verbs that write; the others read."""
@@ -113,8 +110,6 @@ class Transport:
         if self._session is not None:
             await self._session.close()
             self._session = None
-            for _ in range(_TURNS_TO_CLOSE):
-                await asyncio.sleep(0)
 
     async def send(self, call: ApiRequest, guard: Guard | None, retries: int) -> bytes:
         """The body of a 2xx response. Raises ApiError, Unreachable, and what `guard` raises.
