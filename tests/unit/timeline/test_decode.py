@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import Generation
@@ -58,21 +59,21 @@ def test_the_images_are_there_when_that_of_every_container_is() -> None:
     assert seconds(both)["mainPulled"] == 46
 
 
-def test_the_first_main_container_counts() -> None:
-    it = read(mains(status("b", running="2026-08-01T10:00:47Z"), status("a", running="2026-08-01T10:00:45Z")))
-    assert seconds(it)["running"] == 45
+AGAIN = status("pytorch", running="2026-08-01T11:00:00Z", last=ended(1))
 
 
-def test_a_container_started_once_again_remembers_its_first_run() -> None:
-    again = status("pytorch", running="2026-08-01T11:00:00Z", last=ended(1)) | {"restartCount": 1}
-    assert seconds(read(mains(again)))["running"] == 30
-
-
-def test_after_more_runs_the_first_is_lost() -> None:
-    again = status("pytorch", running="2026-08-01T11:00:00Z", last=ended(1))
-    it = read(mains(again))
-    assert Step.RUNNING in it.unknown_steps
-    assert Step.RUNNING not in it.times
+@pytest.mark.parametrize(
+    ("found", "running"),
+    [
+        ([status("b", running="2026-08-01T10:00:47Z"), status("a", running="2026-08-01T10:00:45Z")], 45),
+        ([AGAIN | {"restartCount": 1}], 30),
+        ([AGAIN], None),
+    ],
+    ids=["of several containers", "of one that was started again", "of one whose first run is lost"],
+)
+def test_the_first_run_of_the_first_main_container_counts(found: list[Any], running: float | None) -> None:
+    it = read(mains(*found))
+    assert (seconds(it).get("running"), Step.RUNNING in it.unknown_steps) == (running, running is None)
 
 
 def test_a_timeout_at_the_gate() -> None:

@@ -1,7 +1,5 @@
 """The handlers for single pods: those of pod groups, of start groups and of LeaderWorkerSets (K3)."""
 
-from collections.abc import Callable
-
 import pytest
 
 from jobset_gate import names
@@ -26,28 +24,11 @@ def start_group_pod(**notes: str) -> Json:
     return start_groups.pod("set-0", owner("StatefulSet", "set", "u"), notes=notes)
 
 
-def pod_without_size() -> Json:
-    return without(start_group_pod(), "metadata", "annotations")
-
-
-def worker_pod() -> Json:
-    return leader_worker_sets.pod(1)
-
-
-def worker_pod_without_size() -> Json:
-    return leader_worker_sets.pod(1, notes={names.LWS_SIZE: None})
-
-
-def pod_of_two_sources() -> Json:
-    return leader_worker_sets.pod(labels={names.START_GROUP: "ring"})
-
-
-def grouped_pod() -> Json:
-    return grouped_pods.pod(Format.KEP_24)
-
-
-def pod_of_two_groups() -> Json:
-    return grouped_pods.pod(Format.KEP_24, "a", meta=grouped_pods.meta_of(Format.SCHEDULER_PLUGINS, "b"))
+START_GROUP, WORKER, GROUPED = start_group_pod(), leader_worker_sets.pod(1), grouped_pods.pod(Format.KEP_24)
+WITHOUT_SIZE = without(START_GROUP, "metadata", "annotations")
+WORKER_WITHOUT_SIZE = leader_worker_sets.pod(1, notes={names.LWS_SIZE: None})
+OF_TWO_SOURCES = leader_worker_sets.pod(labels={names.START_GROUP: "ring"})
+OF_TWO_GROUPS = grouped_pods.pod(Format.KEP_24, "a", meta=grouped_pods.meta_of(Format.SCHEDULER_PLUGINS, "b"))
 
 
 def asked(new: Json | None, **request: object) -> bytes:
@@ -69,29 +50,29 @@ def answered(handler: Handler, data: bytes) -> bytes:
 
 BOTH = pytest.mark.parametrize(
     ("handler", "pod"),
-    [(pod_handler(Settings()), grouped_pod), (barrier_pods(), start_group_pod), (barrier_pods(), worker_pod)],
+    [(pod_handler(Settings()), GROUPED), (barrier_pods(), START_GROUP), (barrier_pods(), WORKER)],
     ids=["pod group", "start group", "LeaderWorkerSet"],
 )
 
 
 @BOTH
-def test_what_was_changed_once_is_not_changed_again(handler: Handler, pod: Callable[[], Json]) -> None:
-    made = patched(pod(), answered(handler, asked(pod())))
-    assert made != pod()
+def test_what_was_changed_once_is_not_changed_again(handler: Handler, pod: Json) -> None:
+    made = patched(pod, answered(handler, asked(pod)))
+    assert made != pod
     assert set(response(answered(handler, asked(made)))) == {"uid", "allowed"}
 
 
 @BOTH
 @pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"}])
-def test_what_is_no_creation_goes_through(handler: Handler, pod: Callable[[], Json], request_: Json) -> None:
-    assert set(response(answered(handler, asked(pod(), **request_)))) == {"uid", "allowed"}
+def test_what_is_no_creation_goes_through(handler: Handler, pod: Json, request_: Json) -> None:
+    assert set(response(answered(handler, asked(pod, **request_)))) == {"uid", "allowed"}
 
 
 @BOTH
-def test_what_is_no_pod_is_a_bad_request(handler: Handler, pod: Callable[[], Json]) -> None:
+def test_what_is_no_pod_is_a_bad_request(handler: Handler, pod: Json) -> None:
     """Only a registration that is wrong sends it, and that should show."""
     other = {"group": "", "version": "v1", "resource": "services"}
-    for raw in (asked(pod(), resource=other), asked(None), body(jobset())):
+    for raw in (asked(pod, resource=other), asked(None), body(jobset())):
         message = response(answered(handler, raw))
         assert (message["allowed"], message["status"]["code"]) == (False, 400)
 
@@ -99,35 +80,33 @@ def test_what_is_no_pod_is_a_bad_request(handler: Handler, pod: Callable[[], Jso
 @pytest.mark.parametrize(
     ("handler", "bad"),
     [
-        (pod_handler(Settings(groups=Groups(enabled=False))), pod_of_two_groups),
-        (barrier_pods(Settings()), pod_without_size),
-        (barrier_pods(ONLY_START_GROUPS), worker_pod_without_size),
+        (pod_handler(Settings(groups=Groups(enabled=False))), OF_TWO_GROUPS),
+        (barrier_pods(Settings()), WITHOUT_SIZE),
+        (barrier_pods(ONLY_START_GROUPS), WORKER_WITHOUT_SIZE),
     ],
     ids=["pod group", "start group", "LeaderWorkerSet"],
 )
-def test_what_is_sent_although_it_is_switched_off_goes_through(handler: Handler, bad: Callable[[], Json]) -> None:
+def test_what_is_sent_although_it_is_switched_off_goes_through(handler: Handler, bad: Json) -> None:
     """A configuration that was left behind refuses nobody."""
-    assert set(response(answered(handler, asked(bad())))) == {"uid", "allowed"}
+    assert set(response(answered(handler, asked(bad)))) == {"uid", "allowed"}
 
 
 @pytest.mark.parametrize(
     ("handler", "bad", "cause"),
     [
-        (pod_handler(Settings()), pod_of_two_groups, ("FieldValueForbidden", "metadata")),
-        (barrier_pods(), pod_without_size, ("FieldValueRequired", f"metadata.annotations[{names.START_SIZE}]")),
-        (barrier_pods(), worker_pod_without_size, ("FieldValueInvalid", f"metadata.annotations[{names.LWS_SIZE}]")),
+        (pod_handler(Settings()), OF_TWO_GROUPS, ("FieldValueForbidden", "metadata")),
+        (barrier_pods(), WITHOUT_SIZE, ("FieldValueRequired", f"metadata.annotations[{names.START_SIZE}]")),
+        (barrier_pods(), WORKER_WITHOUT_SIZE, ("FieldValueInvalid", f"metadata.annotations[{names.LWS_SIZE}]")),
         (
             barrier_pods(ONLY_START_GROUPS),
-            pod_of_two_sources,
+            OF_TWO_SOURCES,
             ("FieldValueForbidden", f"metadata.labels[{names.START_GROUP}]"),
         ),
     ],
     ids=["pod group", "start group", "LeaderWorkerSet", "start group of a LeaderWorkerSet, which is switched off"],
 )
-def test_a_refusal_is_of_the_pod_by_its_generated_name(
-    handler: Handler, bad: Callable[[], Json], cause: tuple[str, str]
-) -> None:
-    given = without(bad(), "metadata", "name")
+def test_a_refusal_is_of_the_pod_by_its_generated_name(handler: Handler, bad: Json, cause: tuple[str, str]) -> None:
+    given = without(bad, "metadata", "name")
     given["metadata"]["generateName"] = "set-"
     message = response(answered(handler, asked(given)))
     status = message["status"]
@@ -143,7 +122,7 @@ def test_a_pod_of_a_group_comes_out_held_under_the_namespace_of_the_request() ->
     """A template's pods have none in their metadata until they are stored."""
     labels = set()
     for namespace in ("a", "b"):
-        made = patched(grouped_pod(), answered(pod_handler(Settings()), asked(grouped_pod(), namespace=namespace)))
+        made = patched(GROUPED, answered(pod_handler(Settings()), asked(GROUPED, namespace=namespace)))
         assert grouped_pods.gates(made) == [names.POD_GROUP_GATE]
         labels.add(made["metadata"]["labels"][names.POD_GROUP_LABEL])
     assert len(labels) == 2
@@ -153,13 +132,13 @@ def test_a_pod_of_a_group_comes_out_held_under_the_namespace_of_the_request() ->
 
 
 def test_a_pod_of_a_start_group_comes_out_with_its_barrier() -> None:
-    made = patched(start_group_pod(), answered(barrier_pods(), asked(start_group_pod())))
+    made = patched(START_GROUP, answered(barrier_pods(), asked(START_GROUP)))
     (barrier,) = made["spec"]["initContainers"]
     assert barrier["name"] == names.BARRIER_CONTAINER
     assert made["metadata"]["annotations"][names.TOKEN] == "secret"
     env = {it["name"]: it.get("value") for it in barrier["env"]}
     assert env[names.ENV_STREAM] == "http://gate.system.svc:8082/v1/pods/team/$(JOBSET_GATE_TOKEN)"
-    unlabelled = asked(without(start_group_pod(), "metadata", "labels"))
+    unlabelled = asked(without(START_GROUP, "metadata", "labels"))
     assert set(response(answered(barrier_pods(), unlabelled))) == {"uid", "allowed"}
 
 
