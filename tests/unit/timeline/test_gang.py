@@ -73,16 +73,12 @@ def test_a_condition_from_before_the_pods_is_of_an_earlier_attempt() -> None:
     assert (it.verdict, it.opened) == ("", None)
 
 
-def test_only_the_present_attempt_is_shown_and_it_says_so() -> None:
+def test_only_the_present_attempt_of_the_gangs_own_pods_is_shown_and_it_says_so() -> None:
     new = pod(0, at={"created": 50}, generation=Generation("u-1", 1, 0))
     it = made(through(0), through(1), new, attempt=1)
     assert it.pods == (new,)
     assert any("restart attempt 1; the pods of earlier ones are gone and not shown" in note for note in it.notes)
-
-
-def test_pods_of_another_life_or_outside_the_gang_are_not_shown() -> None:
-    other = held(0, generation=Generation("u-0", 0, 0))
-    assert made(other, held(1, job="driver")).pods == ()
+    assert made(held(0, generation=Generation("u-0", 0, 0)), held(1, job="driver")).pods == ()
 
 
 def test_the_pod_that_lives_stands_for_its_slot() -> None:
@@ -106,20 +102,18 @@ def test_a_replacement_does_not_stretch_the_start() -> None:
     assert any("made after the gate was opened" in note for note in it.notes)
 
 
-def test_slots_without_a_pod_are_reported() -> None:
-    it = made(held(0), job=workers(parallelism=4, completions=4))
-    assert "3 pods of 4 are gone or were never made" in it.notes
-
-
-def test_pulls_that_nobody_remembers_are_reported() -> None:
-    bare = pod(0, at={"created": 0, "scheduled": 1, "started": 2})
-    assert any("Events, which live an hour" in note for note in made(bare).notes)
-    assert not any("Events, which live an hour" in note for note in made(held(0)).notes)
-
-
-def test_a_barrier_that_ran_again_is_reported() -> None:
-    again = msgspec.structs.replace(held(0), barrier_runs=2)
-    assert any("ran more than once" in note for note in made(again).notes)
+@pytest.mark.parametrize(
+    ("it", "note"),
+    [
+        (made(held(0), job=workers(parallelism=4, completions=4)), "3 pods of 4 are gone or were never made"),
+        (made(pod(0, at={"created": 0, "scheduled": 1, "started": 2})), "Events, which live an hour"),
+        (made(msgspec.structs.replace(held(0), barrier_runs=2)), "ran more than once"),
+    ],
+    ids=["absent pods", "lost pulls", "a barrier that ran again"],
+)
+def test_what_is_not_there_or_no_longer_known_is_noted(it: Timeline, note: str) -> None:
+    assert any(note in each for each in it.notes)
+    assert not any(note in each for each in made(held(0), held(1)).notes)
 
 
 LATE = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
@@ -142,8 +136,5 @@ def test_a_gang_whose_pods_went_with_its_jobset_keeps_the_verdicts_count_its_wor
         "first pod started 2027-01-15T08:00:00Z; timed out 2027-01-15T08:05:00Z",
         "no pod of this attempt is there any more",
     )
-
-
-def test_nothing_at_all() -> None:
-    it = made()
-    assert (it.pods, it.origin, it.until) == ((), None, T0 + 60)
+    nothing = made()
+    assert (nothing.pods, nothing.origin, nothing.until) == ((), None, T0 + 60)

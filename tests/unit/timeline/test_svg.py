@@ -17,8 +17,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 ORDER = list(CSS_CLASS.values())
 
 
+def parsed(text: str) -> ET.Element:
+    return ET.fromstring(text)  # noqa: S314 - it is our own
+
+
 def drawn(it: Timeline) -> ET.Element:
-    return ET.fromstring(timeline_svg(it, idle_devices(it, {"": 2.5})))  # noqa: S314 - it is our own
+    return parsed(timeline_svg(it, idle_devices(it, {"": 2.5})))
 
 
 def groups(root: ET.Element, kind: str) -> list[ET.Element]:
@@ -94,37 +98,31 @@ def test_three_hundred_pods_have_a_line_each_by_replicated_job_in_the_order_of_t
 
 def test_a_window_shows_what_happened_in_it_alone() -> None:
     whole = make_drawing(four())
-    root = ET.fromstring(drawing_svg(whole, (20.0, 30.0)))  # noqa: S314 - it is our own
+    root = parsed(drawing_svg(whole, (20.0, 30.0)))
     assert [it[0] for it in boxes(groups(root, "pod")[0])] == ["held", "starting"]
     assert "gate opened +29s" in words(root)
     assert [it for it in words(root) if it in ("+19s", "+20s", "+25s", "+30s", "+31s")].count("+25s") == 2
     assert not {"+19s", "+31s", "+0s"} & set(words(root))
-    root = ET.fromstring(drawing_svg(whole, (13.0, 53.0)))  # noqa: S314 - it is our own
+    root = parsed(drawing_svg(whole, (13.0, 53.0)))
     assert "+15s" in words(root), "marks stay where they are in the whole"
-    root = ET.fromstring(drawing_svg(whole, (0.0, 5.0)))  # noqa: S314 - it is our own
+    root = parsed(drawing_svg(whole, (0.0, 5.0)))
     assert "gate opened +29s" not in words(root)
 
 
-def test_what_is_not_known_is_drawn_as_such() -> None:
+def test_what_is_not_known_is_drawn_as_such_and_who_gave_up_is_marked() -> None:
     (row,) = groups(drawn(timeline(pod(0, at={"created": 0, "started": 20}))), "pod")
     assert [it[0] for it in boxes(row)] == ["unknown", "held"]
-
-
-def test_who_gave_up_is_marked() -> None:
     (row,) = groups(drawn(timeline(held(0, gave_up=T0 + 40, alive=False))), "pod")
     assert [it.get("class") for it in row.findall(f"{SVG}line")][-1] == "failed"
     assert "gave up +40s" in (row.findtext(f"{SVG}title") or "")
 
 
-def test_it_fetches_nothing_and_runs_nothing() -> None:
+def test_it_fetches_and_runs_nothing_and_names_cannot_break_out() -> None:
     text = timeline_svg(four())
     assert not re.search(r"href|url\(|@import|<script|<image|<foreignObject|\son\w+=|data:", text)
     assert re.findall(r"https?://[^\"' ]+", text) == ["http://www.w3.org/2000/svg"]
-
-
-def test_names_cannot_break_out() -> None:
     nasty = timeline(held(0, name="a<b>&\"'\x00\ud800"), name="</title><script>", notes=("<&>",))
-    root = ET.fromstring(timeline_svg(nasty))  # noqa: S314 - it is our own
+    root = parsed(timeline_svg(nasty))
     assert not list(root.iter(f"{SVG}script"))
     assert "<&>" in (root.findtext(f"{SVG}desc") or "")
 

@@ -52,11 +52,6 @@ def duplicate_keys(count: int) -> tuple[Json, None]:
     return jobset(config=False, notes={names.CONFIG: f'{{{keys},"z":0,"z":0}}'}), None
 
 
-def unknown_targets(count: int) -> tuple[Json, None]:
-    config = {"targetReplicatedJobs": [f"nobody-{index}" for index in range(count)]}
-    return jobset(*several(count), config=config), None
-
-
 def chain_of_dependencies(count: int) -> tuple[Json, None]:
     """Many targets, each at the beginning of the same long way to a target."""
     targets = [f"target-{index}" for index in range(count)]
@@ -64,20 +59,6 @@ def chain_of_dependencies(count: int) -> tuple[Json, None]:
     end = {"name": f"job-{count - 1}", "dependsOn": [{"name": targets[0]}]}
     heads = [{"name": target, "dependsOn": [{"name": "job-0"}]} for target in targets]
     return jobset(*chain, end, *heads, config={"targetReplicatedJobs": targets}), None
-
-
-def prefetched_images(count: int) -> tuple[Json, None]:
-    mains = [{"name": f"main-{index}", "image": f"image-{index}"} for index in range(count)]
-    return jobset(replicated(pod={"containers": mains}), notes=PREFETCH), None
-
-
-def volumes_like_ours(count: int) -> tuple[Json, None]:
-    pod_spec = {"initContainers": several(count), "volumes": [PREFETCH_VOLUME] * count}
-    return jobset(replicated(pod=pod_spec)), None
-
-
-def replicated_jobs(count: int) -> tuple[Json, None]:
-    return jobset(*(replicated(f"job-{index}") for index in range(count))), None
 
 
 def groups(count: int) -> tuple[Json, None]:
@@ -88,18 +69,6 @@ def groups(count: int) -> tuple[Json, None]:
         return {"template": named | {"spec": {"containers": [{"name": "main"}]}}}
 
     return jobset(*(replicated(f"job-{index}", job=template(index)) for index in range(count))), None
-
-
-def nothing_changed(count: int) -> tuple[Json, Json]:
-    return stored(count), stored(count)
-
-
-def all_dropped(count: int) -> tuple[Json, Json]:
-    return created(jobset()), stored(count)
-
-
-def another_order(count: int) -> tuple[Json, Json]:
-    return reversed_init_containers(stored(count)), stored(count)
 
 
 def all_changed(count: int) -> tuple[Json, Json]:
@@ -118,23 +87,34 @@ def wide_below_deep(count: int) -> tuple[Json, Json]:
     return made, made
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        duplicate_keys,
-        unknown_targets,
-        chain_of_dependencies,
-        prefetched_images,
-        volumes_like_ours,
-        replicated_jobs,
-        groups,
-        nothing_changed,
-        all_dropped,
-        another_order,
-        all_changed,
-        wide_below_deep,
-    ],
-)
+def mains(count: int) -> Json:
+    return {"containers": [{"name": f"main-{index}", "image": f"image-{index}"} for index in range(count)]}
+
+
+def targets(count: int) -> Json:
+    return {"targetReplicatedJobs": [f"nobody-{index}" for index in range(count)]}
+
+
+SHAPES: dict[str, Shape] = {
+    "duplicate keys": duplicate_keys,
+    "unknown targets": lambda count: (jobset(*several(count), config=targets(count)), None),
+    "chain of dependencies": chain_of_dependencies,
+    "prefetched images": lambda count: (jobset(replicated(pod=mains(count)), notes=PREFETCH), None),
+    "volumes like ours": lambda count: (
+        jobset(replicated(pod={"initContainers": several(count), "volumes": [PREFETCH_VOLUME] * count})),
+        None,
+    ),
+    "replicated jobs": lambda count: (jobset(*(replicated(f"job-{index}") for index in range(count))), None),
+    "groups": groups,
+    "nothing changed": lambda count: (stored(count), stored(count)),
+    "all dropped": lambda count: (created(jobset()), stored(count)),
+    "another order": lambda count: (reversed_init_containers(stored(count)), stored(count)),
+    "all changed": all_changed,
+    "wide below deep": wide_below_deep,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("handler", HANDLERS, ids=["mutate", "validate"])
 @pytest.mark.parametrize(("lifted", "count"), [(True, 400), (False, 1000)], ids=["unbounded", "bounded"])
 def test_four_times_the_jobset_takes_about_four_times_as_long(
