@@ -55,7 +55,7 @@ class WebhookReplica:
 
     async def reconcile(self) -> str | None:
         """Look once; why it is not ready."""
-        await self.certificates._reconcile_logged()
+        await self.certificates.reconcile()
         return self.certificates.not_ready_reason()
 
     def number(self, name: str, **labels: str) -> float | None:

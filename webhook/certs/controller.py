@@ -75,30 +75,21 @@ class CertificateController:
                 tasks.create_task(informer.run(), name=f"watch {informer.resource.plural}")
             while True:
                 wake.clear()
-                await self._reconcile_logged()
+                await self.reconcile()
                 await asyncio.sleep(self._spacing)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(max(self._interval - self._spacing, 0)):
                         await wake.wait()
 
     async def reconcile(self) -> None:
-        """Raises ApiError, Unreachable, and WriteConflict after several attempts."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                return await self._attempt()
-            except WriteConflict:
-                if attempt == _ATTEMPTS:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
-
-    async def _reconcile_logged(self) -> None:
-        """A failure is logged and counted; the next reconcile retries."""
+        """A lost race is tried again at once. A failure is logged and counted; the next reconcile retries."""
         try:
-            await self.reconcile()
+            for _ in range(_ATTEMPTS):
+                with suppress(WriteConflict):
+                    return await self._attempt()
+            self._failed("others change the certificate's objects all the time")
         except KubeError as problem:
             self._failed(f"{problem}")
-        except WriteConflict as problem:
-            self._failed(f"{problem} changes all the time")
         except Exception as problem:  # any other error: the present certificate is served on
             log.exception("the certificate could not be reconciled")
             self._failed(f"{type(problem).__name__}: {problem}")
