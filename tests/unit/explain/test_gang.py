@@ -95,29 +95,22 @@ def test_tries_and_pauses_of_one_pull_are_one_group_with_the_words_that_say_most
 
 
 DESCRIBE = "kubectl describe pod train-workers-0-0 -n default"
+EVENTS = "kubectl get events -n default --field-selector involvedObject.name=train-workers-0-0"
+FETCH = gangs.waiting_pod(0, PendingReason.EARLIER_INIT, "fetch is still running")
+CRASH = gangs.waiting_pod(0, PendingReason.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1")
+EVICTED = gangs.waiting_pod(0, PendingReason.NOT_CREATED, "Evicted", phase="Failed")
+REFUSED = (("train-workers-0", 'pods "x" is forbidden: no service account'),)
 
 
 @pytest.mark.parametrize(
     ("seen", "command"),
     [
         (crowd(gangs.waiting_pod(0), size=1), DESCRIBE),
-        (
-            crowd(gangs.waiting_pod(0, PendingReason.EARLIER_INIT, "fetch is still running"), size=1),
-            "kubectl logs train-workers-0-0 -c fetch -n default",
-        ),
-        (
-            crowd(gangs.waiting_pod(0, PendingReason.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1"), size=1),
-            "kubectl logs train-workers-0-0 -c load -n default",
-        ),
-        (crowd(gangs.waiting_pod(0, PendingReason.NOT_CREATED, "Evicted", phase="Failed"), size=1), DESCRIBE),
-        (
-            crowd(gangs.waiting_pod(0), size=1, provisioning=frozenset({"train-workers-0-0"})),
-            "kubectl get events -n default --field-selector involvedObject.name=train-workers-0-0",
-        ),
-        (
-            crowd(size=1, denials=(("train-workers-0", 'pods "x" is forbidden: no service account'),)),
-            "kubectl describe job train-workers-0 -n default",
-        ),
+        (crowd(FETCH, size=1), "kubectl logs train-workers-0-0 -c fetch -n default"),
+        (crowd(CRASH, size=1), "kubectl logs train-workers-0-0 -c load -n default"),
+        (crowd(EVICTED, size=1), DESCRIBE),
+        (crowd(gangs.waiting_pod(0), size=1, provisioning=frozenset({"train-workers-0-0"})), EVENTS),
+        (crowd(size=1, denials=REFUSED), "kubectl describe job train-workers-0 -n default"),
         (crowd(size=1, jobs=()), "kubectl describe jobset train -n default"),
     ],
     ids=["no node", "init container", "crash", "failed pod", "provisioning", "refused", "no Job"],
@@ -180,23 +173,19 @@ def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict
     assert (it.state, it.message.startswith(words)) == (GangState.DUE, True)
 
 
+NO_BARRIER = (gangs.replicated_job(has_barrier=False),)
+UNDECIDED = "the JobSet has failed; before that, no verdict on its gate"
+
+
 @pytest.mark.parametrize(
     ("changes", "state", "words"),
     [
         ({"suspended": True}, GangState.SUSPENDED, "spec.suspend is true"),
         ({"deleting": True}, GangState.DELETING, "is being deleted"),
         ({"finished": True}, GangState.COMPLETED, "the JobSet has completed"),
-        (
-            {"finished": True, "failed": True},
-            GangState.FAILED,
-            "the JobSet has failed; before that, no verdict on its gate",
-        ),
+        ({"finished": True, "failed": True}, GangState.FAILED, UNDECIDED),
         ({"managed_elsewhere": True}, GangState.MANAGED_ELSEWHERE, "spec.managedBy names another controller"),
-        (
-            {"replicated_jobs": (gangs.replicated_job(has_barrier=False),)},
-            GangState.GATE_MISSING,
-            "the webhook of jobset-gate was not there",
-        ),
+        ({"replicated_jobs": NO_BARRIER}, GangState.GATE_MISSING, "the webhook of jobset-gate was not there"),
     ],
 )
 def test_what_does_not_wait_says_so(changes: dict[str, object], state: GangState, words: str) -> None:
@@ -205,14 +194,12 @@ def test_what_does_not_wait_says_so(changes: dict[str, object], state: GangState
     assert it.commands
 
 
-def test_a_config_map_of_another_client_is_shown() -> None:
+def test_a_config_map_of_another_client_and_a_queue_are_shown_by_their_own_commands() -> None:
     it = explain_gang(gangs.gang(config_map=None, config_map_conflict=True), NOW)
     assert it.state == GangState.CONFIG_MAP_CONFLICT
     assert it.commands == ("kubectl get configmap train-group-scheduling -n default -o yaml",)
-
-
-def test_what_kueue_has_not_admitted_is_its_matter() -> None:
-    it = explain_gang(gangs.gang(workload=gangs.jobset(suspended=True)), NOW, policy=FailurePolicies(queue="gpus"))
+    queued = gangs.gang(workload=gangs.jobset(suspended=True))
+    it = explain_gang(queued, NOW, policy=FailurePolicies(queue="gpus"))
     assert it.message.startswith("Kueue has not admitted it (queue gpus)")
     assert it.commands == ("kubectl describe workloads.kueue.x-k8s.io -n default",)
 
@@ -339,42 +326,34 @@ JOBSET_GANG, JOB_GANG = gangs.gang(gangs.pod(0)), gangs.job_gang(gangs.pod(0))
 @pytest.mark.parametrize(
     ("seen", "policy", "words"),
     [
-        (JOBSET_GANG, FailurePolicies(backoff_limits=(6,)), f"{KUBELETS} Jobs fail"),
+        (JOBSET_GANG, {"backoff_limits": (6,)}, f"{KUBELETS} Jobs fail"),
+        (JOBSET_GANG, {"backoff_limits": (0, 6), "restarts_in_place": False}, "until backoffLimit 0 or 6 is used up"),
         (
             JOBSET_GANG,
-            FailurePolicies(backoff_limits=(0, 6), restarts_in_place=False),
-            "Jobs replace their pods until backoffLimit 0 or 6 is used up, then they fail",
+            {"backoff_limits": (0,)},
+            "with backoffLimit 0 its Job fails at once; without a failurePolicy the",
         ),
+        (JOBSET_GANG, {"exit_actions": ("FailJob",)}, "podFailurePolicy says FailJob to that"),
+        (JOBSET_GANG, {"max_restarts": 3, "counted": 1}, "restarts all its Jobs (2 of 3 restarts are left)"),
+        (JOBSET_GANG, {"max_restarts": 3, "counted": 3}, "the JobSet fails: 3 of 3 restarts are used"),
         (
             JOBSET_GANG,
-            FailurePolicies(backoff_limits=(0,)),
-            "with backoffLimit 0 its Job fails at once; without a failurePolicy the JobSet",
-        ),
-        (JOBSET_GANG, FailurePolicies(exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
-        (JOBSET_GANG, FailurePolicies(max_restarts=3, counted=1), "restarts all its Jobs (2 of 3 restarts are left)"),
-        (JOBSET_GANG, FailurePolicies(max_restarts=3, counted=3), "the JobSet fails: 3 of 3 restarts are used"),
-        (
-            JOBSET_GANG,
-            FailurePolicies(max_restarts=1, rules=("FailJobSet",)),
-            "the first rule of the failurePolicy that fits decides (FailJob",
+            {"max_restarts": 1, "rules": ("FailJobSet",)},
+            "rule of the failurePolicy that fits decides (FailJob",
         ),
         (JOBSET_GANG, None, "what follows is up to backoffLimit and failurePolicy"),
-        (JOB_GANG, FailurePolicies(backoff_limits=(6,)), f"{KUBELETS} Job fails"),
-        (
-            JOB_GANG,
-            FailurePolicies(backoff_limits=(2,), restarts_in_place=False),
-            "the Job replaces its pods until backoffLimit 2 is used up, then it fails",
-        ),
-        (JOB_GANG, FailurePolicies(backoff_limits=(0,)), "with backoffLimit 0 the Job fails at once"),
-        (JOB_GANG, FailurePolicies(backoff_limits=(0,), per_index=True, restarts_in_place=False), PER_INDEX),
+        (JOB_GANG, {"backoff_limits": (6,)}, f"{KUBELETS} Job fails"),
+        (JOB_GANG, {"backoff_limits": (2,), "restarts_in_place": False}, "backoffLimit 2 is used up, then it fails"),
+        (JOB_GANG, {"backoff_limits": (0,)}, "with backoffLimit 0 the Job fails at once"),
+        (JOB_GANG, {"backoff_limits": (0,), "per_index": True, "restarts_in_place": False}, PER_INDEX),
         (JOB_GANG, None, "what follows is up to backoffLimit and podFailurePolicy"),
     ],
 )
 def test_what_follows_from_a_timeout_is_what_the_user_has_written(
-    seen: GangSnapshot, policy: FailurePolicies | None, words: str
+    seen: GangSnapshot, policy: dict[str, Any] | None, words: str
 ) -> None:
     """A Job that is a gang itself fails, and never restarts."""
-    said = explain_gang(seen, NOW, policy=policy).afterwards
+    said = explain_gang(seen, NOW, policy=None if policy is None else FailurePolicies(**policy)).afterwards
     assert said.startswith("every barrier ends with exit code 124; ")
     assert said.endswith(words) if seen is JOB_GANG else words in said
 

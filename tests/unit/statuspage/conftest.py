@@ -1,7 +1,5 @@
 """The page's unit tests ask over real sockets, so in real time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """The JSON API: the documented shape, the rules of the pages, and errors as JSON."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 from typing import Any

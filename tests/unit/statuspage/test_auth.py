@@ -1,7 +1,5 @@
 """Who gets in: tokens, sessions, forms of other sites, names of other hosts, and a cluster that does not answer."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Viewers see what they may list, or which right they lack."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """What a viewer reads: lists, counts, permalinks, banners, empty states; and nothing that a tenant made active."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The pods of a gang's page: what each waits for, on which node, those that need attention first; and the window."""
 
-from __future__ import annotations
-
 import asyncio
 
 from controllers.statuspage import timelines

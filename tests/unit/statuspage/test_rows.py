@@ -83,10 +83,10 @@ def test_the_overview_is_of_the_namespace_and_the_name_in_any_state() -> None:
     assert [seen.ended_today(now) for now in moments] == [2, 0]
     assert [seen.ended_today(moments[0], state) for state in ("TimedOut", "IndexFailed", "Failed")] == [1, 1, 0]
     assert page(*ALL, namespace="other").overview.longest is None
-    released = page(*ALL, state="Released")
-    assert (released.all, released.found, released.namespaces) == (4, 1, ("other", "team"))
-    assert released.states == (("TimedOut", 1), ("Waiting", 2), ("Released", 1))
-    assert released.given_up == page(*ALL).given_up == (("TimedOut", 1),)
+    listed = page(*ALL, state="Released")
+    assert (listed.all, listed.found, listed.namespaces) == (4, 1, ("other", "team"))
+    assert listed.states == (("TimedOut", 1), ("Waiting", 2), ("Released", 1))
+    assert listed.given_up == page(*ALL).given_up == (("TimedOut", 1),)
 
 
 def test_device_hours_and_their_cost_are_summed_by_kind() -> None:

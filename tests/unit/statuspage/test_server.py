@@ -1,7 +1,5 @@
 """Serving the page: where, its certificate, a port that is taken, connections without end, and the metrics."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

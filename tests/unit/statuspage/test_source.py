@@ -1,7 +1,5 @@
 """How far the page believes its caches: whether watches stand, and who holds the Lease."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """Gangs of other sources than JobSets on the page: rows, pages, rights, timelines and JSON of their own."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

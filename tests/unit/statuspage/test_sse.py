@@ -1,7 +1,5 @@
 """An open page gets the changes and no more, while its viewer may see them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """The board explains what has changed, and nothing twice; one odd gang hides no other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -47,12 +47,6 @@ def test_the_stages_of_a_gang_with_a_late_pod_follow_each_other() -> None:
     assert (trace.spans[0].start, trace.spans[0].end, trace.spans[0].error) == (T0, T0 + 32, "")
 
 
-def test_the_span_of_a_jobs_gang_names_the_job() -> None:
-    found = traced(through(0), source=JOB).spans[0].attributes
-    assert (found["jobset_gate.job.name"], found["jobset_gate.job.uid"]) == ("train", "u-1")
-    assert not any(".jobset." in key for key in found)
-
-
 def test_the_gangs_span_names_it_and_the_verdict() -> None:
     found = traced(through(0), through(1)).spans[0].attributes
     assert found == {
@@ -70,6 +64,9 @@ def test_the_gangs_span_names_it_and_the_verdict() -> None:
         "jobset_gate.pods.shown": 2,
         "jobset_gate.start_skew_seconds": 0.0,
     }
+    found = traced(through(0), source=JOB).spans[0].attributes
+    assert (found["jobset_gate.job.name"], found["jobset_gate.job.uid"]) == ("train", "u-1")
+    assert not any(".jobset." in key for key in found)
 
 
 def test_a_pods_span_shows_its_activities_up_to_its_main_containers_and_the_moment_of_each_step() -> None:
