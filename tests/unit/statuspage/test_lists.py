@@ -113,11 +113,9 @@ async def test_groups_of_one_name_differ_by_their_format() -> None:
     async with serve_page() as stage:
         stage.groups.put(group_snapshot(pod("a")), group_snapshot(of=key(flavor=Flavor.ALIBABA)))
         status, page = await read(stage, "/groups/team/g")
-        assert status == 300
-        assert 'href="/groups/team/g?way=alibaba"' in page
+        assert (status, 'href="/groups/team/g?way=alibaba"' in page) == (300, True)
         status, page = await read(stage, "/groups/team/g?way=alibaba")
-        assert status == 200
-        assert "<dd>alibaba</dd>" in page
+        assert (status, "<dd>alibaba</dd>" in page) == (200, True)
 
 
 @pytest.mark.parametrize("name", [EVIL, "a/b", "a b?c#d", "ü%2F", ""])
@@ -126,13 +124,10 @@ async def test_a_group_of_any_name_has_an_address_that_leads_to_it(name: str) ->
     async with serve_page() as stage:
         stage.groups.put(group_snapshot(of=key(name, Flavor.KOORDINATOR)))
         _, page = await read(stage, "/groups")
-        assert "<script>alert" not in page
-        assert "<img src=x" not in page
         found = re.search(r'rowheader" class="name"><a href="([^"]+)"', page)
         assert found
-        status, page = await read(stage, found[1])
-        assert status == 200
-        assert "<script>alert" not in page
+        status, its = await read(stage, found[1])
+        assert (status, "<script>alert" in page + its, "<img src=x" in page + its) == (200, False, False)
 
 
 async def test_a_group_has_a_picture_too() -> None:
@@ -144,9 +139,7 @@ async def test_a_group_has_a_picture_too() -> None:
         found = re.search(r'<img id="timeline" src="([^"]+)"', page)
         assert found
         status, drawn = await read(stage, found[1])
-        assert status == 200
-        assert drawn.startswith("<svg")
-        assert "held-0" in drawn
+        assert (status, drawn.startswith("<svg"), "held-0" in drawn) == (200, True, True)
         # A viewer who may list pods elsewhere does not get it by an address of that namespace.
         status, drawn = await read(stage, found[1].replace("/team/", "/else/"), stage.api.member("else"))
         assert (status, "held-0" in drawn) == (404, False)
@@ -261,12 +254,6 @@ async def test_the_header_says_how_true_the_page_is() -> None:
         stage.fresh = Freshness(leads=False)
         assert "No controller leads at this moment" in (await read(stage, "/"))[1]
         assert "no controller leads at this moment" in (await read(stage, "/gangs/default/train"))[1]
-
-
-async def test_before_the_cluster_was_read_nothing_is_shown_as_if_it_were_all() -> None:
-    async with serve_page() as stage:
         stage.fresh = Freshness(unlisted="not listed yet: pods")
         status, page = await read(stage, "/")
-        assert status == 503
-        assert "not listed yet: pods" in page
-        assert "There are no gangs" not in page
+        assert (status, "not listed yet: pods" in page, "There are no gangs" in page) == (503, True, False)

@@ -104,7 +104,7 @@ async def test_it_is_not_ready_while_a_check_has_a_reason() -> None:
         assert await text(session, "/readyz") == (200, "ok\n")
 
 
-async def test_an_error_and_a_failed_reload_are_there_at_zero_so_that_the_first_one_is_an_increase(
+async def test_it_counts_what_it_does_from_zero_so_that_the_first_error_is_an_increase(
     session: aiohttp.ClientSession,
 ) -> None:
     _, message = await text(session, "/metrics")
@@ -115,9 +115,6 @@ async def test_an_error_and_a_failed_reload_are_there_at_zero_so_that_the_first_
         'jobset_gate_certificate_reloads_total{result="failed"} 0.0',
     ):
         assert line in message
-
-
-async def test_it_counts_what_it_does(session: aiohttp.ClientSession) -> None:
     await post(session, "/mutate", body(jobset()))
     await post(session, "/mutate", body(jobset(config={"timeoutAfterSeconds": 0})))
     await post(session, "/validate", body(jobset(config=False)))
