@@ -1,5 +1,6 @@
 """The page as an HTTP application: routes, what all handlers share, and the lists."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -92,7 +93,7 @@ class PageContext:
         """404 to a viewer who may see this kind in this namespace."""
         what = kind.noun.removesuffix("s")
         links = [(ListQuery(kind, namespace=namespace).link(), f"All {what}s in namespace {namespace}")]
-        line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
+        line = "It was deleted, or was never there, or does not ask for a gate."
         raise PageRefused(problem_response(404, f"There is no {what} {namespace}/{name}", line, links=links))
 
     def forbid(
@@ -201,15 +202,20 @@ def build_app(
     app.on_response_prepare.append(add_security_headers)
     app.on_response_prepare.append(connections.release_stream)
     app.add_routes([*ListHandlers(context).routes(), *more_routes])
+    app.add_routes([web.get(f"/static/{name}", partial(_static, name)) for name in html.STATIC])
     app.add_routes(
         [
-            web.static("/static", html.STATIC),
             web.get("/login", _redirect_to_list),
             web.post("/login", context.authenticator.sign_in),
             web.post("/logout", context.authenticator.sign_out),
         ]
     )
     return app
+
+
+async def _static(name: str, _: web.Request) -> web.Response:
+    body = await asyncio.to_thread((html.FOLDER / "static" / name).read_bytes)
+    return web.Response(body=body, headers={"Content-Type": html.STATIC[name]})
 
 
 async def _redirect_to_list(_: web.Request) -> web.Response:

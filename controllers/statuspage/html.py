@@ -21,8 +21,12 @@ from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.sources.table import JOBSET
 from jobset_gate.timeline.summary import money
 
-_FOLDER: Final = Path(__file__).parent
-STATIC: Final = _FOLDER / "static"
+FOLDER: Final = Path(__file__).parent
+STATIC: Final = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 NAMES_OFFERED: Final = 200
 _COLUMNS: Final = (
     ("Name", "name", True),
@@ -58,7 +62,7 @@ class PageFrame:
 @lru_cache(maxsize=1)
 def _templates() -> jinja2.Environment:
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER / "templates"),
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

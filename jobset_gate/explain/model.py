@@ -1,6 +1,6 @@
-"""The words of an explanation: where a gang stands, what it missing and why, and what to do about it.
+"""The words of an explanation: where a gang stands, what is missing and why, and what to do about it.
 
-Frozen and free of layout: `explain.py` finds them, `explain.lines` and the command line say them.
+Frozen and free of layout: `explain.gang` finds them, `explain.text` and the command line say them.
 """
 
 from enum import StrEnum
@@ -111,7 +111,7 @@ class Explanation(Value, frozen=True):
     now: float = 0.0
     expected: int = 0
     started: int | None = None
-    """Of one that has ended, as many as had when that was decided. None: not known, for group of rights or by now."""
+    """Of one that has ended, as many as had when that was decided. None: not known, for lack of rights or by now."""
     passed: int = 0
     """Pods that have gone through the barrier."""
     parts: tuple[ReplicatedJobCount, ...] = ()

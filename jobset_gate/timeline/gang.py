@@ -177,7 +177,7 @@ def _absent_note(many: int, of: str) -> list[str]:
 def pod_group_timeline(
     report: GroupStatus, pods: Iterable[PodTimeline], now: float, notes: Sequence[str] = ()
 ) -> Timeline:
-    """`pods` as `timeline_read.pod` has them. Those of earlier generations are left out; the notes say so."""
+    """`pods` as `decode_pod` has them. Those of earlier generations are left out; the notes say so."""
     record = report.record if report.record is not None and report.record.stage is not AdmissionState.CLOSED else None
     members = {it.uid: it for it in report.snapshot.members}
     known = [(members[pod.uid], pod) for pod in pods if pod.uid in members]

@@ -183,6 +183,14 @@ async def test_on_loopback_only_its_own_names_are_served(guest: aiohttp.ClientSe
 # --- Answers ---------------------------------------------------------------------------------------------------------
 
 
+async def test_the_pages_own_files_are_served_and_no_others(guest: aiohttp.ClientSession) -> None:
+    for name, (kind, begin) in {"page.css": ("text/css", ":root"), "icon.svg": ("image/svg+xml", "<svg")}.items():
+        answer = await guest.get(f"/static/{name}")
+        assert (answer.status, answer.content_type, begin in await answer.text()) == (200, kind, True)
+    for path in ("/static/", "/static/nothing.js", "/static/%2e%2e/auth.py"):
+        assert (await guest.get(path)).status == 404
+
+
 async def test_every_answer_has_the_security_headers(guest: aiohttp.ClientSession) -> None:
     for path in ("/", "/nothing", "/static/page.js", "/events"):
         answer = await guest.get(path)
