@@ -52,10 +52,7 @@ class WebhookMetrics:
         self.certificate_changes = counter(f"{name}_changes", text, ["what"])
         text = "Looks at certificate, CA and caBundle that found something which could not be done."
         self.certificate_check_failures = counter(f"{name}_check_failures", text)
-        self._init_series()
-
-    def _init_series(self) -> None:
-        """At zero, so that an `increase()` sees the first event."""
+        # All at zero, so that an `increase()` sees the first event.
         for webhook, (sources, operations) in _CALLS.items():
             for labels in product(sources, operations, _OUTCOMES):
                 self.admission.labels(webhook, *labels)

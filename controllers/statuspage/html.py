@@ -1,7 +1,6 @@
 """Pages and fragments of HTML. Everything that comes from a cluster is escaped: tenants choose names and messages."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,34 +58,9 @@ class PageFrame:
     """The address of its event stream."""
 
 
-@lru_cache(maxsize=1)
-def _templates() -> jinja2.Environment:
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        auto_reload=False,
-    )
-    made.globals.update(
-        left=_left,
-        money=money,
-        navigation=False,
-        moment=lambda at: explain_text.format_time(at)[11:19],
-        span=explain_text.format_duration,
-        date=explain_text.format_time,
-        named=explain_text.slot_list,
-        frame=None,
-        now=0.0,
-        names=names,
-        given_up=GIVEN_UP_STATES,
-    )
-    return made
-
-
 def render(template: str, **known: Any) -> str:
     """A page or a fragment of one, of the file of templates of that name."""
-    return _templates().get_template(f"{template}.html").render(known)
+    return _TEMPLATES.get_template(f"{template}.html").render(known)
 
 
 def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool, groups_kept: bool) -> str:
@@ -200,3 +174,25 @@ def _facts(report: GroupStatus) -> dict[str, object]:
 
 def _left(until: float, now: float) -> str:
     return f"{explain_text.format_duration(until - now)} left" if until > now else "time is up"
+
+
+_TEMPLATES: Final = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(FOLDER / "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    auto_reload=False,
+)
+_TEMPLATES.globals.update(
+    left=_left,
+    money=money,
+    navigation=False,
+    moment=lambda at: explain_text.format_time(at)[11:19],
+    span=explain_text.format_duration,
+    date=explain_text.format_time,
+    named=explain_text.slot_list,
+    frame=None,
+    now=0.0,
+    names=names,
+    given_up=GIVEN_UP_STATES,
+)

@@ -79,7 +79,7 @@ class StatusPage:
         self.options, self._cache = options, source.index
         self.view = StatusView(source, monotonic)
         self.streams = EventStreams(self.view, source.clock, monotonic)
-        self.timelines = TimelineRenderer(client, source.index.peek, source.clock, monotonic, options.prices)
+        self.timelines = TimelineRenderer(client, source, monotonic)
         metrics = StatusPageMetrics(registry)
         metrics.streams.set_function(lambda: self.streams.open)
         self._on_response: Callable[[int], None] = lambda code: metrics.requests.labels(f"{code // 100}xx").inc()

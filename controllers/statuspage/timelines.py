@@ -3,12 +3,12 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from controllers.statuspage.pods import PodList, pod_list
+from controllers.statuspage.source import PageSource
 from jobset_gate import names
 from jobset_gate.barrier import messages, wire
 from jobset_gate.barrier.model import (
@@ -28,7 +28,7 @@ from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.sources.table import SOURCES
 from jobset_gate.timeline import decode, gang
 from jobset_gate.timeline.model import PodTimeline, Timeline
-from jobset_gate.timeline.summary import Prices, idle_devices
+from jobset_gate.timeline.summary import idle_devices
 from jobset_gate.timeline.svg import Drawing, Window, drawing_svg, make_drawing
 
 PAGE: Final = 500
@@ -57,18 +57,10 @@ class GangTimeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineRenderer:
-    """Lists the pods of gangs and pod groups, and draws them. `clock`: Unix time."""
+    """Lists the pods of gangs and pod groups, and draws them."""
 
-    def __init__(
-        self,
-        client: Client,
-        snapshot: Callable[[GangKey], GangSnapshot | None],
-        clock: Callable[[], float],
-        monotonic: Callable[[], float] = time.monotonic,
-        prices: Prices = MappingProxyType({}),
-    ) -> None:
-        self._client, self._snapshot, self._prices = client.without_retries(), snapshot, prices
-        self._clock, self._monotonic = clock, monotonic
+    def __init__(self, client: Client, source: PageSource, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._source, self._monotonic = client.without_retries(), source, monotonic
         self._cache: TTLCache[str, GangTimeline] = TTLCache(MAX_CACHED, monotonic)
         self.tasks: dict[str, asyncio.Task[Any]] = {}
         """Timelines that are being made, or wait for that."""
@@ -141,7 +133,7 @@ class TimelineRenderer:
     async def _make_timeout(self, key: GangKey, generation: Generation) -> None:
         """From the snapshot at the time when a slot is free."""
         async with self._slots:
-            seen = self._snapshot(key)
+            seen = self._source.index.peek(key)
             if seen is None or timed_out_generation(seen.workload, seen.stored_verdict) != generation or not seen.pods:
                 return
             encoded = msgspec.msgpack.encode(await self._of_gang(seen, AT_TIMEOUT))
@@ -163,8 +155,8 @@ class TimelineRenderer:
         return await asyncio.to_thread(self._reduce, build, timed, pending)
 
     def _reduce(self, build: Build, pods: Iterable[PodTimeline], pending: Pending) -> GangTimeline:
-        made = build(pods, self._clock())
-        drawing = make_drawing(made, idle_devices(made, self._prices))
+        made = build(pods, self._source.clock())
+        drawing = make_drawing(made, idle_devices(made, self._source.prices))
         return GangTimeline(drawing=drawing, pods=pod_list((*made.pods, *made.replacements), pending))
 
 

@@ -54,6 +54,16 @@ class RotationSnapshot:
     """The CAs that are in any caBundle."""
     settled: frozenset[str]
     """Fingerprints of the CAs that have been in every caBundle for the settling time."""
+    policy: RotationPolicy
+
+    def new_ca(self) -> CertificateAuthority:
+        name = f"{names.PROGRAM} CA {self.now:%Y-%m-%dT%H:%M:%S.%fZ}"
+        return ca.create(name, now=self.now, life=self.policy.ca_life)
+
+    @property
+    def until(self) -> datetime:
+        """A replica may sign with the old CA until it has read the change, hence more than a certificate's life."""
+        return self.now + self.policy.leaf_life + 2 * self.policy.settling
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +74,25 @@ class RotationChange:
     contents: CaSecretContents
 
 
-def change(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
+def change(seen: RotationSnapshot) -> RotationChange | None:
     """The first change that is due; None if there is none."""
     contents = seen.contents
     if contents is None or all(has_expired(one.certificate, seen.now) for one in contents.signers):
-        return _made(seen, terms)
-    return next((found for rule in RULES if (found := rule(contents, seen, terms)) is not None), None)
+        return _made(seen)
+    return next((found for rule in RULES if (found := rule(contents, seen)) is not None), None)
 
 
-def _made(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange:
+def _made(seen: RotationSnapshot) -> RotationChange:
     """Without a valid signer: a new CA, in addition to those that are trusted already."""
-    new = _new(seen, terms)
+    new = seen.new_ca()
     valid = dict.fromkeys(one for one in seen.live if not has_expired(one, seen.now))
     kept = sorted(valid, key=lambda one: one.not_valid_before_utc)
     why = "there was no CA" if seen.contents is None else "the CA had expired"
     trusted = (new.certificate, *kept[-MOST_TAKEN_OVER:])
-    return RotationChange(why, CaSecretContents((new,), trusted, _until(seen, terms) if kept else None))
+    return RotationChange(why, CaSecretContents((new,), trusted, seen.until if kept else None))
 
 
-def _dropped_signer(contents: CaSecretContents, seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
+def _dropped_signer(contents: CaSecretContents, seen: RotationSnapshot) -> RotationChange | None:
     """An expired signer is dropped; the next one, if valid, takes its place at once."""
     valid = tuple(one for one in contents.signers if not has_expired(one.certificate, seen.now))
     if len(valid) == len(contents.signers):
@@ -90,29 +100,27 @@ def _dropped_signer(contents: CaSecretContents, seen: RotationSnapshot, _: Rotat
     return RotationChange("a CA had expired", replace(contents, signers=valid))
 
 
-def _followed(contents: CaSecretContents, seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
+def _followed(contents: CaSecretContents, seen: RotationSnapshot) -> RotationChange | None:
     """After two thirds of its life: the next CA is created and published."""
     if len(contents.signers) > 1 or not is_due(contents.signers[0].certificate, seen.now):
         return None
-    new = _new(seen, terms)
+    new = seen.new_ca()
     return RotationChange(
         "the next CA is published before it is used",
         replace(contents, signers=(*contents.signers, new), trusted=(*contents.trusted, new.certificate)),
     )
 
 
-def _used(contents: CaSecretContents, seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
+def _used(contents: CaSecretContents, seen: RotationSnapshot) -> RotationChange | None:
     """The next CA has been in caBundle for the settling time: it signs, and the old key is dropped."""
     if len(contents.signers) < 2 or fingerprint(contents.signers[1].certificate) not in seen.settled:
         return None
     new = contents.signers[1]
     rest = (one for one in contents.trusted if one != new.certificate)
-    return RotationChange(
-        "the next CA is used", CaSecretContents((new,), (new.certificate, *rest), _until(seen, terms))
-    )
+    return RotationChange("the next CA is used", CaSecretContents((new,), (new.certificate, *rest), seen.until))
 
 
-def _forgotten(contents: CaSecretContents, seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
+def _forgotten(contents: CaSecretContents, seen: RotationSnapshot) -> RotationChange | None:
     """A former CA without valid certificates is removed."""
     signing = {one.certificate for one in contents.signers}
     over = contents.previous_until is not None and seen.now >= contents.previous_until
@@ -124,15 +132,6 @@ def _forgotten(contents: CaSecretContents, seen: RotationSnapshot, _: RotationPo
 
 
 RULES: Final = (_dropped_signer, _followed, _used, _forgotten)
-
-
-def _new(seen: RotationSnapshot, terms: RotationPolicy) -> CertificateAuthority:
-    return ca.create(f"{names.PROGRAM} CA {seen.now:%Y-%m-%dT%H:%M:%S.%fZ}", now=seen.now, life=terms.ca_life)
-
-
-def _until(seen: RotationSnapshot, terms: RotationPolicy) -> datetime:
-    """A replica may sign with the old CA until it has read the change, hence more than a certificate's life."""
-    return seen.now + terms.leaf_life + 2 * terms.settling
 
 
 class FirstSeen:

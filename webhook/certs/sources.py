@@ -156,7 +156,7 @@ class OwnCaSource:
         self._seen.observe(live.in_all, now)
         settled = self._seen.seen_for(self._policy.settling, now)
         stored, problem = await self._secret.read(), None
-        wanted = change(RotationSnapshot(now, stored.contents, live.in_any, settled), self._policy)
+        wanted = change(RotationSnapshot(now, stored.contents, live.in_any, settled, self._policy))
         contents = stored.contents
         if wanted is not None:
             try:

@@ -2,8 +2,10 @@
 
 import asyncio
 
+from controllers.barrier.cache import GangCache
 from controllers.statuspage import timelines
 from controllers.statuspage.pods import MAX_PODS, PodsSection, parse_window, pod_list
+from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.timelines import TimelineRenderer, timed_out_generation
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey, Generation, PendingCause, PendingReason, VerdictKind, WorkloadSeen
@@ -115,8 +117,8 @@ def test_only_a_timeout_of_the_present_generation_counts() -> None:
 
 async def test_many_timeouts_do_not_keep_viewers_waiting() -> None:
     api = FakeReviewApi()
-    seen = gangs.gang(gangs.pod(0), workload=late())
-    renderer = TimelineRenderer(api.client(), lambda _: seen, lambda: gangs.T0)
+    source = PageSource(GangCache(lambda _: None, lambda _, __: None), lambda: gangs.T0, Freshness)
+    renderer = TimelineRenderer(api.client(), source)
     for number in range(1000):
         renderer.on_gang_change(GangKey("default", f"train-{number}"), late(), None)
     assert len(renderer.tasks) == timelines.MAX_TASKS
