@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 
 from controllers.statuspage import html
@@ -23,7 +24,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, KubeError
 from jobset_gate.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from jobset_gate.objects.caches import TTLCache
-from jobset_gate.objects.unstructured import as_list, as_map, nested
+from jobset_gate.objects.unstructured import as_map
 from jobset_gate.runtime.flowcontrol import KeyedRateLimiter
 
 ANSWER_TTL: Final = 30.0
@@ -65,9 +66,8 @@ class Viewer(Value, frozen=True):
     """A user, as TokenReview describes it."""
 
     name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    review: bytes
+    """JSON of what a SubjectAccessReview has to say of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +141,7 @@ class AccessReviewer:
         if (cached := self._rights.get(key)) is not None:
             return cached[0]
         attributes = {"group": right.group, "resource": right.resource, "verb": "list", "namespace": namespace}
-        spec = {
-            "user": viewer.name,
-            "uid": viewer.uid,
-            "groups": list(viewer.groups),
-            "extra": {key: list(values) for key, values in viewer.extra},
-            "resourceAttributes": attributes,
-        }
+        spec = {**msgspec.json.decode(viewer.review), "resourceAttributes": attributes}
         allowed = (await self._review(SUBJECT_ACCESS_REVIEWS, "access", spec)).get("allowed") is True
         self._on_review("access", "ok" if allowed else "refused")
         self._rights.put(key, allowed, ANSWER_TTL)
@@ -275,16 +269,11 @@ class Authenticator:
 
 
 def _viewer(user: dict[str, Any]) -> Viewer | None:
-    name = nested(user, "username")
+    name = user.get("username")
     if not isinstance(name, str) or not name:
         return None
-    extra = as_map(user.get("extra"))
-    return Viewer(
-        name=name,
-        uid=str(user.get("uid") or ""),
-        groups=tuple(str(it) for it in as_list(user.get("groups"))),
-        extra=tuple(sorted((key, tuple(str(it) for it in as_list(values))) for key, values in extra.items())),
-    )
+    known: dict[str, Any] = {key: user[key] for key in ("uid", "groups", "extra") if key in user}
+    return Viewer(name=name, review=msgspec.json.encode({"user": name, **known}, order="deterministic"))
 
 
 def _hash(session_id: str) -> bytes:
