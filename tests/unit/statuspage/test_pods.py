@@ -45,15 +45,11 @@ def test_those_that_have_not_started_come_first_with_their_reason() -> None:
         ("workers-0/2", "Started", ""),
         ("driver-0/0", "Running", ""),
     ]
+    assert pod_list([held(0)], {held(0).name: NO_ROOM}).rows[0].message == "", "a reason from before its start"
     assert [(name, stages, len(rows)) for name, stages, rows in found.parts()] == [
         ("workers", "1 Unscheduled, 2 Started", 3),
         ("driver", "1 Running", 1),
     ]
-
-
-def test_a_reason_from_before_its_start_is_not_shown() -> None:
-    one = held(0)
-    assert pod_list([one], {one.name: NO_ROOM}).rows[0].message == ""
 
 
 def test_of_very_many_those_are_shown_that_need_attention() -> None:

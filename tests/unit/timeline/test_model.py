@@ -40,16 +40,14 @@ def test_what_lies_around_a_lost_time_is_not_known() -> None:
     assert doings(it, T0 + 60) == [(Activity.UNKNOWN, 0, 20), (Activity.UNKNOWN, 20, 50), (Activity.RUNNING, 50, 60)]
 
 
-def test_one_that_gave_up_was_held_until_then_and_does_nothing_afterwards() -> None:
-    it = held(gave_up=T0 + 25, alive=False)
-    assert it.held_seconds(NOW) == 15
-    assert doings(it)[-1] == (Activity.HELD, 10, 25)
-
-
-def test_of_one_that_vanished_at_the_gate_nobody_knows_how_long_it_was_held() -> None:
-    it = held(alive=False)
-    assert it.held_seconds(NOW) is None
-    assert doings(it)[-1] == (Activity.HELD, 10, 10)
+@pytest.mark.parametrize(
+    ("it", "seconds", "until"),
+    [(held(gave_up=T0 + 25, alive=False), 15, 25), (held(alive=False), None, 10)],
+    ids=["gave up", "vanished: nobody knows how long it was held"],
+)
+def test_one_that_is_gone_does_nothing_afterwards(it: PodTimeline, seconds: float | None, until: float) -> None:
+    assert it.held_seconds(NOW) == seconds
+    assert doings(it)[-1] == (Activity.HELD, 10, until)
 
 
 @given(pod_timelines())
@@ -80,10 +78,7 @@ def test_devices_stand_idle_from_the_barriers_start_to_the_release() -> None:
         timeline(through(0, devices=GPUS), through(1, start=25, devices=GPUS), pod(2, at={"created": 0}))
     )
     assert (found.resource, found.devices, found.seconds, found.unknown) == ("nvidia.com/gpu", 16, 8 * (20 + 5), 0)
-
-
-def test_a_pod_that_is_not_at_the_gate_yet_does_not_count() -> None:
-    assert idle_devices(timeline(pod(0, at={"created": 0, "scheduled": 1}, devices=GPUS))) == ()
+    assert idle_devices(timeline(pod(0, at={"created": 0, "scheduled": 1}, devices=GPUS))) == (), "not at the gate yet"
 
 
 @pytest.mark.parametrize(

@@ -75,14 +75,11 @@ def test_it_is_due_when_two_thirds_of_its_life_are_over(ca: authority.Certificat
     assert is_due(leaf, NOW + 6 * DAY)
 
 
-def test_who_has_signed_what(ca: authority.CertificateAuthority) -> None:
+def test_a_ca_is_known_by_its_own_key_only(ca: authority.CertificateAuthority) -> None:
     """Names alone prove nothing: the other CA has the same one."""
-    assert is_signed_by(leaf_of(ca), ca.certificate)
-    assert not is_signed_by(leaf_of(authority.create("a", now=NOW, life=DAY)), ca.certificate)
-
-
-def test_a_ca_is_loaded_with_its_own_key_only(ca: authority.CertificateAuthority) -> None:
     other = authority.create("a", now=NOW, life=DAY)
+    assert is_signed_by(leaf_of(ca), ca.certificate)
+    assert not is_signed_by(leaf_of(other), ca.certificate)
     assert authority.load(ca.certificate, ca.key_pem()) is not None
     assert authority.load(ca.certificate, other.key_pem()) is None
     assert authority.load(ca.certificate, b"nonsense") is None
