@@ -110,7 +110,7 @@ class PendingQueue:
 
     def set_faulty(self, key: PodGroupKey, error: Exception) -> None:
         """An unexpected exception about one group must not stop the others: it stays pending, and is retried."""
-        self._drop_candidate(key)
+        self._dirty |= self._drop_candidate(key)
         message = f"cannot be evaluated, which is a bug of jobset-gate that its log has more of: {error!r}"
         why = GroupReason(reason=names.REASON_INVALID_GROUP, message=message[:MAX_FAULT_MESSAGE])
         if _text(self._reasons.get(key)) != _text(why):
@@ -189,12 +189,10 @@ class PendingQueue:
         self.admitted.pop(key, None)
         if reserved:
             self.admitted[key] = reserved
+        if seen is None and key in self._most_pods:
+            self._dirty.update(self.admitted)  # one of them may be of the same decision, and keeps its room
         others = self._drop_candidate(key)
-        if seen is None:
-            self._reasons.pop(key, None)
-            self._dirty |= others
-            return
-        answer = self._evaluator.evaluate(seen, self._domains, now, self._gang_groups)
+        answer = None if seen is None else self._evaluator.evaluate(seen, self._domains, now, self._gang_groups)
         if isinstance(answer, Candidate):
             self.waiting[answer.key] = answer
             self._candidates |= dict.fromkeys((it.key for it in answer.requests), answer)

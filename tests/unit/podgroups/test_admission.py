@@ -7,19 +7,11 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.podgroups.admission import UNCHANGED, admit_pod
-from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
+from jobset_gate.podgroups.model import FLAVOR_OF, Flavor, Format, PodGroupKey, group_label
 from jobset_gate.settings import Groups, Native
 from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
 from tests.fakes.jobsets import applied
 from tests.fakes.podgroups.sources import GANG
-
-DESIGNS = {
-    Format.KEP_24: Flavor.KEP_24,
-    Format.SCHEDULER_PLUGINS: Flavor.SCHEDULER_PLUGINS,
-    Format.ALIBABA: Flavor.ALIBABA,
-    Format.KOORDINATOR_POD_GROUP: Flavor.KOORDINATOR,
-    Format.KOORDINATOR_ANNOTATIONS: Flavor.KOORDINATOR,
-}
 
 
 def after(made: Json, groups: Groups | None = None, namespace: str = "team") -> Json:
@@ -42,7 +34,7 @@ def held_for(made: Json) -> str:
 def test_it_gets_the_gate_and_the_hash_of_its_group(way: Format) -> None:
     made = after(pod(way, "train"))
     assert gates(made) == [names.POD_GROUP_GATE]
-    assert held_for(made) == group_label(PodGroupKey(flavor=DESIGNS[way], namespace="team", name="train"))
+    assert held_for(made) == group_label(PodGroupKey(flavor=FLAVOR_OF[way], namespace="team", name="train"))
 
 
 @pytest.mark.parametrize("given_", [None, [], [{"name": "example.com/x"}]])
@@ -69,7 +61,7 @@ def test_a_gate_and_a_label_of_its_own_making_are_put_right() -> None:
 def test_an_empty_name_is_held_under_a_label_of_its_own(way: Format) -> None:
     made = after(pod(way, ""), Groups(native=Native.ON))
     assert gates(made) == [names.POD_GROUP_GATE]
-    assert held_for(made) == group_label(PodGroupKey(flavor=DESIGNS[way], namespace="team", name=""))
+    assert held_for(made) == group_label(PodGroupKey(flavor=FLAVOR_OF[way], namespace="team", name=""))
     assert "schedulingGroup" not in made["spec"]
 
 

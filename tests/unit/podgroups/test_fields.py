@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobset_gate.objects.field_error import truncate_value
 from jobset_gate.podgroups.fields import MAX_COUNT, MAX_GANGS, FieldReader
 from jobset_gate.podgroups.model import GangMode
 
@@ -15,62 +16,54 @@ def sheet(value: object) -> FieldReader:
     return FieldReader({"k": value}, "metadata.annotations")
 
 
-@pytest.mark.parametrize(("text", "count"), [("1", 1), ("007", 7), ("+5", 5), (str(MAX_COUNT), MAX_COUNT)])
-def test_a_count_is_a_positive_int32_in_digits(text: str, count: int) -> None:
-    read = sheet(text)
-    assert (read.count("k"), read.problems) == (count, [])
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        ("count", "1", 1),
+        ("count", "007", 7),
+        ("count", "+5", 5),
+        ("count", str(MAX_COUNT), MAX_COUNT),
+        ("duration", "1h30m", 5400),
+        ("duration", "1.5h", 5400),
+        ("duration", ".5s", Fraction(1, 2)),
+        ("duration", "+2m", 120),
+        ("mode", "NonStrict", GangMode.NON_STRICT),
+        ("gangs", "", ()),
+        ("gangs", "[]", ()),
+        ("gangs", " ", ()),
+        ("gangs", '["b/y","a/x"]', ("a/x", "b/y")),
+        ("gangs", '["a/x.y"]', ("a/x.y",)),
+    ],
+)
+def test_a_value_is_read_as_its_design_writes_it(read: str, text: str, value: object) -> None:
+    """Counts are positive int32 in digits, times are Go's, lists of gangs are JSON and get sorted."""
+    reader = sheet(text)
+    assert (getattr(reader, read)("k"), reader.problems) == (value, [])
+
+
+COUNTS = ["0", "-3", str(2**31), "9" * 900, "", "three", "3.0", " 3", "3\n", "1e3", "\u0663", 3, ["3"]]
+TIMES = ["600", "0s", "5 s", "5d", "", "1h30", "99999999h", "9" * 200 + "s", "\u0665s"]
+LISTS = ["a/x", '["x"]', '["a/"]', '["a/b/c"]', '["A/x"]', "[1]", "{}", "null", "[" * 8000]
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-3", str(2**31), "9" * 900, "", "three", "3.0", " 3", "3\n", "1e3", "\u0663", 3, ["3"]]
+    ("read", "texts", "message"),
+    [
+        ("count", COUNTS, "must be"),
+        ("duration", TIMES, "600s or 1h30m"),
+        ("mode", ["strict", "", "Loose", "Strict "], "must be Strict or NonStrict"),
+        ("gangs", LISTS, "must be a JSON list"),
+        ("gangs", ['["a/x","a/x"]'], "names a/x twice"),
+    ],
+    ids=["counts", "times", "modes", "lists of gangs", "a gang listed twice"],
 )
-def test_what_is_no_count_is_reported_once_with_its_value(text: object) -> None:
-    read = sheet(text)
-    assert read.count("k") is None
-    (problem,) = read.problems
-    assert (problem.path, problem.value) == ("metadata.annotations.k", text)
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("1h30m", 5400), ("1.5h", 5400), (".5s", Fraction(1, 2)), ("+2m", 120)])
-def test_a_time_is_written_as_go_writes_it(text: str, seconds: Fraction) -> None:
-    assert sheet(text).duration("k") == seconds
-
-
-@pytest.mark.parametrize("text", ["600", "0s", "5 s", "5d", "", "1h30", "99999999h", "9" * 200 + "s", "\u0665s"])
-def test_a_time_without_unit_or_beyond_bounds_is_wrong(text: str) -> None:
-    read = sheet(text)
-    assert read.duration("k") is None
-    assert len(read.problems) == 1
-    assert "600s or 1h30m" in read.problems[0].message
-
-
-@pytest.mark.parametrize("text", ["strict", "", "Loose", "Strict "])
-def test_a_mode_is_one_of_two_words(text: str) -> None:
-    read = sheet(text)
-    assert read.mode("k") is None
-    assert read.problems[0].message == "must be Strict or NonStrict"
-    assert sheet("NonStrict").mode("k") is GangMode.NON_STRICT
-
-
-@pytest.mark.parametrize(
-    ("text", "gangs"), [("", ()), ("[]", ()), (" ", ()), ('["b/y","a/x"]', ("a/x", "b/y")), ('["a/x.y"]', ("a/x.y",))]
-)
-def test_a_list_of_gangs_is_json_and_sorted(text: str, gangs: tuple[str, ...]) -> None:
-    read = sheet(text)
-    assert (read.gangs("k"), read.problems) == (gangs, [])
-
-
-@pytest.mark.parametrize("text", ["a/x", '["x"]', '["a/"]', '["a/b/c"]', '["A/x"]', "[1]", "{}", "null", "[" * 8000])
-def test_a_malformed_list_of_gangs_is_reported(text: str) -> None:
-    read = sheet(text)
-    assert read.gangs("k") is None
-    assert "must be a JSON list" in read.problems[0].message
-
-
-def test_a_gang_listed_twice_is_reported() -> None:
-    read = sheet('["a/x","a/x"]')
-    assert read.gangs("k") is None
-    assert read.problems[0].message == "names a/x twice"
+def test_any_other_value_is_reported_once_with_its_path(read: str, texts: list[object], message: str) -> None:
+    for text in texts:
+        reader = sheet(text)
+        assert getattr(reader, read)("k") is None, text
+        (problem,) = reader.problems
+        assert (problem.path, problem.value) == ("metadata.annotations.k", truncate_value(text))
+        assert message in problem.message
 
 
 def test_a_list_names_no_more_gangs_than_can_be_looked_at_together() -> None:

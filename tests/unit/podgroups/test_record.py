@@ -69,6 +69,7 @@ def test_each_gang_reads_its_own_part_of_a_decision() -> None:
 def test_the_higher_generation_holds_wherever_it_stands() -> None:
     together, alone = record((ONE, 1), (TWO, 4)), record((TWO, 5))
     assert records.latest_record(TWO, alone, [together]) == alone
+    assert records.latest_record(key("three"), alone, [together]) is None, "it names the gang nowhere"
     later = record((ONE, 2), (TWO, 6))
     found = records.latest_record(TWO, alone, [later])
     assert found is not None
@@ -91,7 +92,3 @@ def test_of_a_decision_a_namespace_has_its_own_part() -> None:
     near = records.narrow_record(wide, lambda it: it.namespace == "team")
     assert near.gangs == ((ONE, 1), (TWO, 4))
     assert near.shares == SHARES
-
-
-def test_a_record_that_does_not_name_a_gang_is_none_of_its() -> None:
-    assert records.latest_record(key("three"), record((ONE, 1)), [record((TWO, 9))]) is None

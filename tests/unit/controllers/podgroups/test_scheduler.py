@@ -18,7 +18,7 @@ from jobset_gate.kube.errors import Invalid, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
 from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.evaluate import GroupEvaluator
-from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.model import Flavor, group_label
 from jobset_gate.podgroups.record import AdmissionMode
 from tests.fakes.podgroups.cluster import (
     OWNED,
@@ -266,24 +266,30 @@ async def test_a_group_that_others_keep_away_is_not_opened_as_if_it_had_room(clu
 # --- Pods without a record -------------------------------------------------------------------------------------------
 
 
-async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(cluster: InMemoryCluster) -> None:
+@pytest.mark.parametrize(("lost", "left"), [("one", "two"), ("two", "one")])
+async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(
+    cluster: InMemoryCluster, lost: str, left: str
+) -> None:
     """Pods may replace them at any time: the admission holds for all gangs until all are gone."""
     gang = partial(cluster.create_gang, partners="one two", minimum=1, meta=OWNED, spec=BIG)
     add_node(cluster, cpu="4")
     async with running_controller(cluster):
-        gang("one", "a")
-        gang("two", "b")
+        for name in ("one", "two"):
+            gang(name, f"{name}-0")
         await run_for()
-        assert cluster.ungated_pods() == ["a", "b"]
-        cluster.bind("b")
-        cluster.remove(PODS, "a")
-        await run_for()
+        assert cluster.ungated_pods() == ["one-0", "two-0"]
+        cluster.remove(PODS, f"{lost}-0")
+        if lost == "one":
+            cluster.bind(f"{left}-0")
+        else:  # before the record was copied to an object of its own
+            copy = names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key("two", Flavor.KOORDINATOR))
+            cluster.remove(CONFIGMAPS, copy)
         cluster.create_group("other", "x", minimum=1, spec=BIG)
         await run_for(10)
-        assert cluster.ungated_pods() == ["b"]
-        gang("one", "a2")
+        assert cluster.ungated_pods() == [f"{left}-0"]
+        gang(lost, f"{lost}-1")
         await run_for(5)
-        assert sorted(cluster.ungated_pods()) == ["a2", "b"]
+        assert sorted(cluster.ungated_pods()) == sorted([f"{left}-0", f"{lost}-1"])
 
 
 # --- During an admission cycle ----------------------------------------------------------------------------------------
