@@ -1,0 +1,248 @@
+"""Groups that are taken back under the real Job controller and scheduler: no Job fails, none counts a failure (G4)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controllers.podgroups.evictor import Evictor
+from jobset_gate import names
+from jobset_gate.kube import client as kube
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
+from jobset_gate.podgroups.model import Format, group_label
+from jobset_gate_demo.fake import manifests as jobsets
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
+from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.crash_point import CrashPoint
+from tests.fakes.podgroups import manifests
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+from tests.flow.podgroups.evictions import (
+    GANG,
+    POLICIES,
+    Json,
+    ManualEviction,
+    add_finalizers,
+    all_held,
+    indexes,
+    job,
+    living,
+    placed,
+    remove_finalizers,
+    uids,
+    unharmed_owner,
+)
+
+
+async def halfway(stage: GroupEnvironment, rolling: ManualEviction, policy: str, pods: int = 4) -> list[str]:
+    """A Job whose gang is open: one pod has no place, one is bound and has not begun, the others run. Their UIDs."""
+    assert stage.kubelets is not None
+    stage.kubelets.inject_fault(PodFault(PodMatch(name="work-1-*"), slow_start=3600))
+    await stage.apply(job("work", pods, POLICIES[policy]))
+    held = await stage.until(all_held(pods))
+    await rolling.open(one for one in held if not one["metadata"]["name"].startswith("work-3-"))
+    await stage.until_bound(pods - 1)  # so that it is always the last one that has no place
+    await rolling.open(one for one in held if one["metadata"]["name"].startswith("work-3-"))
+    await stage.until(placed(pods - 2, pods - 1, pods))
+    await add_finalizers(stage)
+    return uids(held)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(
+    make_stage: MakeGroupEnvironment, policy: str
+) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        rolling = ManualEviction(stage)
+        old = await halfway(stage, rolling, policy)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == ()
+        assert not any(one["metadata"]["uid"] in old for one in living(stage.pods.all()))
+        await rolling.resume()
+        new = await stage.until(all_held(4, but=old))
+        assert indexes(new) == ["0", "1", "2", "3"]
+        await unharmed_owner(stage, "work")
+        await remove_finalizers(stage)
+
+
+def jobset(policy: Json | None) -> Json:
+    """A driver and two workers in one gang."""
+    meta, spec = manifests.membership_metadata(GANG, Format.ALIBABA, 3), manifests.template_spec()
+    job = {} if policy is None else {"podFailurePolicy": policy}
+    parts = [
+        jobsets.replicated_job(part, parallelism=count, pod=spec, pod_metadata=meta, job=job)
+        for part, count in (("driver", 1), ("workers", 2))
+    ]
+    made = jobsets.jobset("train", replicated_jobs=parts)
+    del made["metadata"]["namespace"]
+    return made
+
+
+class MarkHistory:
+    """What any Job or JobSet ever carried of ours, and whether any of them ever failed."""
+
+    def __init__(self) -> None:
+        self.marked: set[tuple[str, str]] = set()
+        self.failed: set[str] = set()
+
+    def note(self, one: Json) -> None:
+        name = one["metadata"]["name"]
+        if mark := one["metadata"].get("annotations", {}).get(names.POD_GROUP_SUSPENDED):
+            self.marked.add((name, mark))
+        if any(it["type"] in ("Failed", "FailureTarget") for it in one.get("status", {}).get("conditions", ())):
+            self.failed.add(name)
+
+
+@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
+async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment, policy: str) -> None:
+    async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling, marks = ManualEviction(stage, minimum=3), MarkHistory()
+        await stage.apply(jobset(POLICIES[policy]))
+        old = await stage.until(all_held(3))
+        await rolling.open(old)
+        await stage.until(placed(2, 2, 3))
+        await add_finalizers(stage)
+        async with (
+            ObjectView(stage.client, JOBSETS, stage.namespace, each=marks.note),
+            ObjectView(stage.client, JOBS, stage.namespace, each=marks.note),
+        ):
+            assert (await rolling.roll_back()).blocked == ()
+            await rolling.resume()
+            await stage.until(all_held(3, but=uids(old)))
+        # Where a rule could fail it, its pods are taken from it instead.
+        mark = ("train", f"{stage.label(GANG, Format.ALIBABA)}.1")
+        assert marks.marked == (set() if POLICIES[policy] else {mark})
+        assert marks.failed == set()
+        after = await stage.client.get(JOBSETS, "train", stage.namespace)
+        meta = after["metadata"]
+        assert not after["spec"].get("suspend")
+        assert after["status"].get("restarts", 0) == 0
+        assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
+        await remove_finalizers(stage)
+
+
+def owner(kind: str, replicas: int) -> Json:
+    """A controller whose pods are of the gang, all made at once."""
+    template = manifests.job("x", GANG, replicas, Format.ALIBABA, replicas)["spec"]["template"]
+    template["metadata"]["labels"]["app"] = "web"
+    template["spec"] |= {"restartPolicy": "Always"}
+    spec: Json = {"replicas": replicas, "template": template}
+    if kind == "ReplicationController":
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+    spec["selector"] = {"matchLabels": {"app": "web"}}
+    spec |= {"podManagementPolicy": "Parallel", "serviceName": "web"} if kind == "StatefulSet" else {}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+
+
+class DisruptedPods:
+    """Which pods had the condition at any time, and with which reason."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}
+
+    def note(self, pod: Json) -> None:
+        for one in pod.get("status", {}).get("conditions", ()):
+            if one["type"] == names.DISRUPTION_TARGET and one["status"] == "True":
+                self.reasons[pod["metadata"]["uid"]] = one["reason"]
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"])
+async def test_pods_of_other_controllers_are_disrupted_and_deleted_and_made_again(
+    make_stage: MakeGroupEnvironment, kind: str
+) -> None:
+    """Bound or not. A StatefulSet's new pods have the old ones' names."""
+    async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling, disrupted = ManualEviction(stage, minimum=3), DisruptedPods()
+        await stage.apply(owner(kind, 3))
+        old = await stage.until(all_held(3))
+        await rolling.open(old)
+        await stage.until(placed(2, 2, 3))
+        async with ObjectView(stage.client, PODS, stage.namespace, each=disrupted.note):
+            rolled = await rolling.roll_back()
+            await rolling.resume()
+            await stage.until(all_held(3, but=uids(old)))
+        assert rolled.blocked == ()
+        assert disrupted.reasons == dict.fromkeys(uids(old), names.REASON_DISRUPTED)
+
+
+async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        rolling = ManualEviction(stage, minimum=4)
+        bare = await stage.create(*(manifests.pod(name, GANG, Format.ALIBABA, 4) for name in ("one", "two")))
+        await stage.apply(owner("ReplicaSet", 2))
+        held = await stage.until(all_held(4))
+        await rolling.open(held)
+        await stage.until_bound(3)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == ("one", "two")
+        assert rolled.why == "nobody would make them again, so they are left to you to delete: one, two"
+        left = await stage.until(lambda pods: len(living(pods)) == 4 and set(uids(bare)) <= set(uids(living(pods))))
+        assert {one["metadata"]["name"] for one in living(left) if not manifests.gated(one)} == {"one", "two"}
+        # Their user takes them away, and there is nothing left to be taken back.
+        await stage.delete_pod("one")
+        await stage.delete_pod("two")
+        assert (await rolling.roll_back()).blocked == ()
+
+
+WRITES = {"no policy": 2, "fails on any code": 4}
+"""Suspend and resume; or else each of two pods is released and deleted."""
+
+
+class CrashingClient(kube.Client):
+    """Of a process that ends at some write."""
+
+    def __init__(self, fate: CrashPoint, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._fate = fate
+
+    async def _send(self, call: Any, wanted: Any) -> Any:
+        return await self._fate.send(kube.Client._send, self, call, wanted)
+
+
+async def run_until_crash(rolling: ManualEviction, fate: CrashPoint) -> None:
+    """A controller that takes the group back and resumes its owners, until it is killed."""
+    async with CrashingClient(fate, rolling.stage.plane.access) as client:
+
+        async def work() -> None:
+            await rolling.roll_back(client)
+            key, generation = rolling.record.gangs[0]
+            await Evictor(client).resume_owners(group_label(key), generation, key.namespace)
+
+        working, dead = asyncio.create_task(work()), asyncio.create_task(fate.dead.wait())
+        await asyncio.wait((working, dead), return_when=asyncio.FIRST_COMPLETED)
+        for task in (working, dead):
+            task.cancel()
+        ends = await asyncio.gather(working, dead, return_exceptions=True)
+        assert fate.dead.is_set() or ends[0] is None, ends[0]
+
+
+async def open_one(stage: GroupEnvironment, rolling: ManualEviction, policy: str) -> list[str]:
+    """A Job of two pods, whose one runs and one has no place. Their UIDs."""
+    await stage.apply(job("work", 2, POLICIES[policy]))
+    held = await stage.until(all_held(2))
+    await rolling.open(held)
+    await stage.until(placed(1, 1, 2))
+    await add_finalizers(stage)
+    return uids(held)
+
+
+@pytest.mark.parametrize("lands", [True, False], ids=["write lands", "write lost"])
+@pytest.mark.parametrize("policy", WRITES)
+async def test_killed_at_any_write_a_successor_takes_the_group_back(
+    make_stage: MakeGroupEnvironment, policy: str, lands: bool
+) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "1"}, controller=False) as stage:
+        for last in range(1, WRITES[policy] + 1):
+            rolling, fate = ManualEviction(stage, minimum=2), CrashPoint(last_write=last, lands=lands)
+            old = await open_one(stage, rolling, policy)
+            await run_until_crash(rolling, fate)
+            assert fate.dead.is_set(), f"there are only {len(fate.writes)} writes: {fate.writes}"
+            # The successor begins where the record stands; closing it is the controller's.
+            assert (await rolling.roll_back()).blocked == ()
+            await rolling.resume()
+            new = await stage.until(all_held(2, but=old))
+            assert indexes(new) == ["0", "1"], f"killed at {fate.writes}"
+            await unharmed_owner(stage, "work")
+            await remove_finalizers(stage)
+            await stage.client.delete(JOBS, "work", stage.namespace, propagation="Background")
+            await stage.until(lambda pods: not pods)
