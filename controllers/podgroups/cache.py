@@ -44,19 +44,17 @@ class PodGroupCache:
 
     def on_member_pod(self, change: ObjectChange[MemberPod]) -> None:
         """A pod with our label was added, updated or deleted."""
-        capacity = self._counts_capacity and self.nodes.set_member(change.key, change.new)
-        self._members.set_labelled_pod(change.key, change.new)
+        capacity = self._counts_capacity and self.nodes.set_member(change.old, change.new)
+        old, new = (it if it is not None and it.group_label else None for it in (change.old, change.new))
+        self._members.set_pod(old, new)
         if capacity:
             self._on_change(None, True)
 
     def on_bound_pod(self, change: ObjectChange[BoundPod]) -> None:
         """A pod was bound, updated, or uses no node any more; then it is no member without a label either."""
-        new, known = change.new, self.nodes.bound_uid(change.key)
-        capacity = self.nodes.set_bound(change.key, new)
-        if known and (new is None or new.uid != known):
-            self._members.set_bound_pod(known, None)
-        if new is not None:
-            self._members.set_bound_pod(new.uid, new.ungated)
+        capacity = self.nodes.set_bound(change.old, change.new)
+        old, new = (None if it is None else it.ungated for it in (change.old, change.new))
+        self._members.set_pod(old, new)
         if capacity:
             self._on_change(None, True)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -21,16 +21,8 @@ from jobset_gate.podgroups.model import (
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import MemberPod, RecordObject
 
-PodRef = tuple[str, str]
-"""(Namespace, name)."""
-
 _EntryKey = tuple[str, str]
 """(Namespace, label): a label counts in its group's namespace only, since any user may set it on a pod."""
-
-_Place = tuple[_EntryKey, str]
-"""The entry and the UID of a pod."""
-
-_Ref = TypeVar("_Ref", PodRef, str)
 
 _FORMAT: Final = {flavor: next(it for it in Format if FLAVOR_OF[it] is flavor) for flavor in Flavor}
 
@@ -71,11 +63,11 @@ class PodGroupEntry:
 
     def put_pod(self, member: MemberPod) -> MemberPod | None:
         """Sets a pod; returns the old one."""
-        return self._set(self._labelled if member.group_label else self._unlabelled, member.uid, member)
+        return self._set(member, member)
 
-    def drop_pod(self, uid: str, *, held: bool) -> MemberPod | None:
+    def drop_pod(self, member: MemberPod) -> MemberPod | None:
         """Removes a pod; returns it."""
-        return self._set(self._labelled if held else self._unlabelled, uid, None)
+        return self._set(member, None)
 
     def merge(
         self,
@@ -101,7 +93,8 @@ class PodGroupEntry:
         self.needed = 0 if more_lacks else group.minimum or 0
         return group
 
-    def _set(self, pods: dict[str, MemberPod], uid: str, new: MemberPod | None) -> MemberPod | None:
+    def _set(self, member: MemberPod, new: MemberPod | None) -> MemberPod | None:
+        pods, uid = self._labelled if member.group_label else self._unlabelled, member.uid
         old = pods.get(uid)
         if old == new:
             return old
@@ -126,18 +119,19 @@ class PodMembership:
         """`on_pod_change(entry, old, new)` is called after the entry was updated, only where old differs from new."""
         self._on_pod_change, self._has_record_object = on_pod_change, has_record_object
         self._entries: dict[_EntryKey, PodGroupEntry] = {}
-        self._labelled: dict[PodRef, _Place] = {}
-        self._unlabelled: dict[str, _Place] = {}
-        """By UID."""
 
-    def set_labelled_pod(self, pod: PodRef, new: MemberPod | None) -> None:
-        """Sets or removes a pod that carries our label. A new UID under the same name replaces the old pod."""
-        self._move(self._labelled, pod, None if new is None else new.group_label, new, held=True)
-
-    def set_bound_pod(self, uid: str, new: MemberPod | None) -> None:
-        """Sets or removes a bound pod that names its group and carries no label."""
-        named = None if new is None or new.membership is None else group_label(new.membership.key)
-        self._move(self._unlabelled, uid, named, new, held=False)
+    def set_pod(self, old: MemberPod | None, new: MemberPod | None) -> None:
+        """A member that was `old` is `new` now, as one informer reports it; None: it is not there."""
+        if old is not None and (new is None or (_entry_key(old), old.uid) != (_entry_key(new), new.uid)):
+            entry = self._entries[_entry_key(old)]
+            self._on_pod_change(entry, entry.drop_pod(old), None)
+            self.prune_entry(entry, old.namespace)
+        if new is not None:
+            at = _entry_key(new)
+            entry = self._entries.setdefault(at, PodGroupEntry(at[1]))
+            before = entry.put_pod(new)
+            if before != new:
+                self._on_pod_change(entry, before, new)
 
     def entry(self, key: PodGroupKey) -> PodGroupEntry | None:
         return self._entries.get((key.namespace, group_label(key)))
@@ -163,27 +157,11 @@ class PodMembership:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _move(
-        self, index: dict[_Ref, _Place], pod: _Ref, label: str | None, new: MemberPod | None, *, held: bool
-    ) -> None:
-        at = ((new.namespace, label), new.uid) if new is not None and label else None
-        known = index.pop(pod, None)
-        if known is not None and known != at:
-            self._drop(*known, held=held)
-        if new is not None and at is not None:
-            index[pod] = at
-            self._put(at[0], new)
 
-    def _put(self, at: _EntryKey, new: MemberPod) -> None:
-        entry = self._entries.setdefault(at, PodGroupEntry(at[1]))
-        old = entry.put_pod(new)
-        if old != new:
-            self._on_pod_change(entry, old, new)
-
-    def _drop(self, at: _EntryKey, uid: str, *, held: bool) -> None:
-        entry = self._entries[at]
-        self._on_pod_change(entry, entry.drop_pod(uid, held=held), None)
-        self.prune_entry(entry, at[0])
+def _entry_key(member: MemberPod) -> _EntryKey:
+    """By its label; of a bound pod without one, by the group that it names."""
+    named = group_label(member.membership.key) if member.membership is not None else ""
+    return member.namespace, member.group_label or named
 
 
 def _membership(key: PodGroupKey, member: MemberPod) -> Membership:

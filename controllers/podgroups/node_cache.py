@@ -11,9 +11,6 @@ from jobset_gate.podgroups.fit.guaranteed import NodeInfo
 from jobset_gate.podgroups.snapshot import BoundPod, MemberPod, NodeAllocatable
 
 _Of = TypeVar("_Of", str, int)
-_Pod = tuple[str, str]
-"""(Namespace, name)."""
-
 _Term = tuple[str, AntiAffinityTerm]
 """A term, with the namespace of the pods that have it."""
 
@@ -31,9 +28,9 @@ class NodeCache:
         self._nodes: dict[str, NodeAllocatable] = {}
         self._pods: dict[str, BoundPod] = {}
         """By UID."""
-        self._members: dict[_Pod, str] = {}
+        self._members: set[str] = set()
         """UIDs of the pods that the informer of members reports."""
-        self._others: dict[_Pod, str] = {}
+        self._others: set[str] = set()
         """The same of the other informer."""
         self._used: dict[str, dict[int, dict[str, int]]] = {}
         """By node and priority; the node itself may not be known yet."""
@@ -59,21 +56,16 @@ class NodeCache:
         self._invalidate(name)
         return True
 
-    def set_member(self, pod: _Pod, new: MemberPod | None) -> bool:
-        """Sets or removes a labelled pod."""
-        if new is not None and new.node and new.phase not in _ENDED:
-            return self._set(self._members, self._others, pod, _bound_pod(new))
-        return pod in self._members and self._set(self._members, self._others, pod, None)
+    def set_member(self, old: MemberPod | None, new: MemberPod | None) -> bool:
+        """A labelled pod was `old` and is `new`; None: it is not there."""
+        before, after = (it if it is not None and it.node and it.phase not in _ENDED else None for it in (old, new))
+        return self._set(self._members, self._others, before, None if after is None else _bound_pod(after))
 
-    def set_bound(self, pod: _Pod, new: BoundPod | None) -> bool:
-        """Sets or removes a pod that the informer of bound pods reports."""
-        return self._set(self._others, self._members, pod, new)
+    def set_bound(self, old: BoundPod | None, new: BoundPod | None) -> bool:
+        """The same of a pod that the informer of bound pods reports."""
+        return self._set(self._others, self._members, old, new)
 
     # --- Queries -----------------------------------------------------------------------------------------------------
-
-    def bound_uid(self, pod: _Pod) -> str:
-        """The UID under which the informer of bound pods reports this name; "" if it does not."""
-        return self._others.get(pod, "")
 
     def has_pod(self, uid: str) -> bool:
         """Whether the requests of this pod are counted."""
@@ -97,12 +89,13 @@ class NodeCache:
 
     # --- Details -----------------------------------------------------------------------------------------------------
 
-    def _set(self, here: dict[_Pod, str], there: dict[_Pod, str], pod: _Pod, new: BoundPod | None) -> bool:
-        known, changed = here.pop(pod, ""), False
-        if known and (new is None or new.uid != known) and there.get(pod) != known:
-            changed = self._remove(known)
+    def _set(self, here: set[str], there: set[str], old: MemberPod | BoundPod | None, new: BoundPod | None) -> bool:
+        changed = False
+        if old is not None and (new is None or new.uid != old.uid):
+            here.discard(old.uid)
+            changed = old.uid not in there and self._remove(old.uid)
         if new is not None:
-            here[pod] = new.uid
+            here.add(new.uid)
             changed = self._add(new) or changed
         return changed
 
