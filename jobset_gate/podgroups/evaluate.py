@@ -60,11 +60,8 @@ class GroupEvaluator:
         """
         self._snapshot, self._look_up, self._across = snapshot, look_up, across_namespaces
         self._owner_capacities = {} if owner_capacities is None else owner_capacities
-        self._quota_shortage, self._other_precondition, self._crd_problems = (
-            quota_shortage,
-            other_precondition,
-            crd_problems,
-        )
+        self._quota_shortage, self._other_precondition = quota_shortage, other_precondition
+        self._crd_problems = crd_problems
 
     def evaluate(
         self, seen: GroupSnapshot, domains: Domains, now: float, together: GangGroupMemo | None = None
