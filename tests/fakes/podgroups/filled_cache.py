@@ -84,10 +84,9 @@ class FilledCache:
         return set(self.cache.keys())
 
     def take_calls(self) -> tuple[set[PodGroupKey], set[PodGroupKey | None]]:
-        """Groups to reconcile, and groups (None: capacity) to schedule again, since the last time."""
+        """The groups that have changed since the last time, and those (None: capacity) of urgent changes."""
         effects, self.effects = self.effects, []
-        scheduled = {key for key, urgent in effects if urgent}
-        return {key for key, _ in effects if key is not None}, scheduled
+        return {key for key, _ in effects if key is not None}, {key for key, urgent in effects if urgent}
 
     def _of(self, resource: Resource) -> list[InformerFeed]:
         return [feed for feed in self.feeds if feed.kind.resource == resource]
