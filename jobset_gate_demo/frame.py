@@ -7,11 +7,12 @@ import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol, TextIO
+from typing import Any, Final, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
+from typing_extensions import override
 
 from controllers.manager import Manager, ManagerOptions
 from jobset_gate.cli.exits import ExitCode
@@ -27,6 +28,8 @@ from webhook.server import serve
 
 # --- Display --------------------------------------------------------------------------------------------------------
 
+Json = dict[str, Any]
+NAMESPACE: Final = "default"
 REFRESH_SECONDS: Final = 0.125
 LINE_SECONDS: Final = 1.0
 """At least so long between two plain lines of progress."""
@@ -44,44 +47,20 @@ class ProgressRow:
     counts: str
 
 
-class Display(Protocol):
-    """Prints lines, and shows the progress of pods."""
-
-    def say(self, text: str = "") -> None:
-        """Print a line, which stays."""
-
-    def following(self, rows: Callable[[], Sequence[ProgressRow]]) -> AbstractAsyncContextManager[None]:
-        """Shows the rows for as long as the block runs, and once more at its end."""
-
-
-async def play(story: Callable[[Display], Awaitable[Sequence[str]]], *, speed: float = 1.0) -> ExitCode:
-    """`story` returns what went wrong; `speed`: seconds of the loop's time in one of the reader's."""
-    configure(LogFormat.AUTO, LogLevel.ERROR)
-    stream = sys.stdout
-    terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    display: Display = BarDisplay(stream, speed) if terminal else PlainDisplay(stream)
-    try:
-        mistakes = await story(display)
-    except asyncio.CancelledError:
-        display.say("interrupted")
-        raise
-    for mistake in mistakes:
-        display.say(f"WRONG: {mistake}")
-    return ExitCode.ERROR if mistakes else ExitCode.OK
-
-
-class PlainDisplay:
+class Display:
     """Plain lines: no colour, no cursor movements, one line of progress a second if there is any."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def say(self, text: str = "") -> None:
+        """Print a line, which stays."""
         self._stream.write(text + "\n")
         self._stream.flush()
 
     @asynccontextmanager
     async def following(self, rows: Callable[[], Sequence[ProgressRow]]) -> AsyncIterator[None]:
+        """Shows the rows for as long as the block runs, and once more at its end."""
         began, shown = asyncio.get_running_loop().time(), ""
 
         def show() -> None:
@@ -95,13 +74,15 @@ class PlainDisplay:
             yield
 
 
-class BarDisplay:
+class BarDisplay(Display):
     """A bar for each row, drawn by rich, which respects NO_COLOR."""
 
     def __init__(self, stream: TextIO, speed: float = 1.0) -> None:
+        super().__init__(stream)
         self._every = REFRESH_SECONDS * speed
         self._console = Console(file=stream, force_terminal=True, highlight=False, soft_wrap=True)
 
+    @override
     def say(self, text: str = "") -> None:
         """Broken between words; what follows a break is indented as the line is."""
         indent = text[: len(text) - len(text.lstrip())]
@@ -110,6 +91,7 @@ class BarDisplay:
         )
         self._console.print(Text("\n".join(lines)))
 
+    @override
     @asynccontextmanager
     async def following(self, rows: Callable[[], Sequence[ProgressRow]]) -> AsyncIterator[None]:
         narrow = self._console.width < _NARROW
@@ -136,6 +118,22 @@ class BarDisplay:
                 yield
 
 
+async def play(story: Callable[[Display], Awaitable[Sequence[str]]], *, speed: float = 1.0) -> ExitCode:
+    """`story` returns what went wrong; `speed`: seconds of the loop's time in one of the reader's."""
+    configure(LogFormat.AUTO, LogLevel.ERROR)
+    stream = sys.stdout
+    terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    display: Display = BarDisplay(stream, speed) if terminal else Display(stream)
+    try:
+        mistakes = await story(display)
+    except asyncio.CancelledError:
+        display.say("interrupted")
+        raise
+    for mistake in mistakes:
+        display.say(f"WRONG: {mistake}")
+    return ExitCode.ERROR if mistakes else ExitCode.OK
+
+
 @asynccontextmanager
 async def _ticking(show: Callable[[], None], every: float) -> AsyncIterator[None]:
     async def tick() -> None:
@@ -155,6 +153,27 @@ async def _ticking(show: Callable[[], None], every: float) -> AsyncIterator[None
 
 
 # --- Cluster --------------------------------------------------------------------------------------------------------
+
+
+class Watcher:
+    """What the cluster's objects show while `views` are open; all of their versions go through `on_object`."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def on_object(self, _: Json) -> None:
+        self._changed.set()
+
+    async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Whether `holds` became true within so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

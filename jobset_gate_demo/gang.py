@@ -5,23 +5,37 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from controllers.barrier import crd_patcher
 from controllers.manager import ManagerOptions
 from jobset_gate import names
-from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import BarrierStage, PodSeen, Verdict, VerdictKind, WorkloadSeen
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.serve import process
-from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.settings import Settings
+from jobset_gate.sources import decode
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodFault, PodMatch
-from jobset_gate_demo.frame import DemoEnvironment, Display, environment, play
-from jobset_gate_demo.gang_view import GangProgress, GangWatcher
+from jobset_gate_demo.fake.view import ObjectView
+from jobset_gate_demo.frame import (
+    NAMESPACE,
+    DemoEnvironment,
+    Display,
+    Json,
+    ProgressRow,
+    Watcher,
+    environment,
+    play,
+)
 
-NAMESPACE: Final = "default"
+T = TypeVar("T")
 TRAIN: Final = "train"
 """The gang whose nodes come late."""
 STUCK: Final = "stuck"
@@ -84,7 +98,7 @@ class GangPlan:
             ]
             yield self.seconds * number / (len(_WAVES) - 1), nodes
 
-    def train(self) -> dict[str, Any]:
+    def train(self) -> Json:
         """The JobSet of the first gang; its timeout is longer than the demo."""
         workers = manifests.replicated_job(
             replicas=self.jobs, parallelism=self.pods, pod={"nodeSelector": {_POOL: TRAIN}}
@@ -93,7 +107,7 @@ class GangPlan:
             TRAIN, NAMESPACE, replicated_jobs=[workers], config={names.TIMEOUT_FIELD: math.ceil(self.patience) + 300}
         )
 
-    def stuck(self) -> dict[str, Any]:
+    def stuck(self) -> Json:
         """The JobSet of the second gang: 1 + 2 x 4 pods; two of them never start."""
         pod = {"nodeSelector": {_POOL: STUCK}, "restartPolicy": "Never"}
         fetch = manifests.container(_FETCH, "registry.example/fetch-data:v7")
@@ -102,6 +116,130 @@ class GangPlan:
             manifests.replicated_job("workers", replicas=2, parallelism=4, pod=pod, init_containers=[fetch]),
         ]
         return manifests.jobset(STUCK, NAMESPACE, replicated_jobs=jobs, config={names.TIMEOUT_FIELD: self.timeout})
+
+
+# --- What is watched --------------------------------------------------------------------------------------------------
+
+
+class GangProgress:
+    """One gang, as watched so far. Times are of the event loop's clock, in seconds."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.jobset: WorkloadSeen | None = None
+        self.verdict: Verdict | None = None
+        self.decided_at: float | None = None
+        self.last_start_at: float | None = None
+        self.mains_at: float | None = None
+        """When the latest main container was reported as running."""
+        self.early = 0
+        """Main containers that ran before all pods had started."""
+        self.pods: dict[str, PodSeen] = {}
+
+    @property
+    def expected(self) -> int:
+        """Pods of the gang; 0 until its JobSet was seen."""
+        return sum(job.expected for job in self.jobset.targets) if self.jobset else 0
+
+    @property
+    def started(self) -> int:
+        """Pods whose barrier runs or has ended with success."""
+        return sum(pod.started for pod in self.pods.values())
+
+    @property
+    def running(self) -> int:
+        """Pods whose main containers run."""
+        return sum(map(_runs, self.pods.values()))
+
+    @property
+    def failed(self) -> int:
+        """Pods whose barrier has failed."""
+        return sum(pod.stage is BarrierStage.FAILED for pod in self.pods.values())
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds from the last pod's start to the verdict."""
+        if self.decided_at is None or self.last_start_at is None:
+            return None
+        return self.decided_at - self.last_start_at
+
+    @property
+    def patched(self) -> int:
+        """Pods that carry their verdict as an annotation."""
+        return sum(bool(pod.verdict) for pod in self.pods.values())
+
+    def rows(self) -> list[ProgressRow]:
+        """One for each Job."""
+        targets = self.jobset.targets if self.jobset else ()
+        return [self._row(job.name, number, job.pods_per_job) for job in targets for number in range(job.replicas)]
+
+    def _row(self, job: str, number: int, expected: int) -> ProgressRow:
+        """Pods whose barrier has begun, however it ended, and all numbers."""
+        pods = [pod for pod in self.pods.values() if (pod.replicated_job, pod.job_index) == (job, number)]
+        stages = [pod.stage for pod in pods]
+        begun = len(stages) - stages.count(BarrierStage.WAITING)
+        held, failed = stages.count(BarrierStage.RUNNING), stages.count(BarrierStage.FAILED)
+        counts = f"{begun}/{expected} started, {held} held, {sum(map(_runs, pods))} running"
+        return ProgressRow(f"{job}-{number}", begun, expected, counts + (f", {failed} failed" if failed else ""))
+
+    def on_pod(self, pod: PodSeen) -> None:
+        """A new version of a pod; one that is being deleted counts no longer."""
+        if pod.deleting:
+            self.pods.pop(pod.name, None)
+            return
+        now, before = asyncio.get_running_loop().time(), self.pods.get(pod.name)
+        self.pods[pod.name] = pod
+        if pod.started and not (before and before.started):
+            self.last_start_at = now
+        if _runs(pod) and not (before and _runs(before)):
+            self.mains_at = now
+            self.early += self.verdict is None and self.started < self.expected
+
+    def on_verdict(self, verdict: Verdict) -> None:
+        """The first one counts."""
+        if self.verdict is None:
+            self.verdict, self.decided_at = verdict, asyncio.get_running_loop().time()
+
+
+class GangWatcher(Watcher):
+    """Keeps `gangs` up to date while its `views` are open."""
+
+    def __init__(self, client: Client, names_: tuple[str, ...]) -> None:
+        super().__init__()
+        self.gangs = {name: GangProgress(name) for name in names_}
+        self.views = (
+            ObjectView(client, JOBSETS, NAMESPACE, each=self._on_jobset),
+            ObjectView(client, PODS, NAMESPACE, f"{names.GATED}={names.GATED_VALUE}", each=self._on_pod),
+            ObjectView(client, CONFIGMAPS, NAMESPACE, f"{names.GATE}={names.GATE_VALUE}", each=self._on_config_map),
+        )
+
+    def _on_jobset(self, body: Json) -> None:
+        if gang := self.gangs.get(body["metadata"]["name"]):
+            gang.jobset = decode.jobset(_decoded(body, wire.JobSet))
+            self.on_object(body)
+
+    def _on_pod(self, body: Json) -> None:
+        pod = decode.pod(_decoded(body, wire.Pod))
+        if gang := self.gangs.get(pod.gang):
+            gang.on_pod(pod)
+            self.on_object(body)
+
+    def _on_config_map(self, body: Json) -> None:
+        seen = decode.config_map(_decoded(body, wire.ConfigMap))
+        if seen is not None and seen.verdict is not None and (gang := self.gangs.get(seen.gang)):
+            gang.on_verdict(seen.verdict)
+            self.on_object(body)
+
+
+def _decoded(body: Json, kind: type[T]) -> T:
+    return msgspec.json.decode(msgspec.json.encode(body), type=kind)
+
+
+def _runs(pod: PodSeen) -> bool:
+    return pod.main_since is not None
+
+
+# --- The story --------------------------------------------------------------------------------------------------------
 
 
 async def demo(plan: GangPlan) -> ExitCode:
@@ -119,7 +257,7 @@ async def _play(plan: GangPlan, display: Display) -> Sequence[str]:
         await crd_patcher.extend_crd(demo.client)
         options = ManagerOptions(namespace=NAMESPACE, identity="demo", port=0, stream_port=0)
         url = await demo.start_jobset_gate(options, Settings(), lambda manager: manager.streaming.wait())
-        watcher = GangWatcher(demo.client, (TRAIN, STUCK), NAMESPACE)
+        watcher = GangWatcher(demo.client, (TRAIN, STUCK))
         for view in watcher.views:
             await demo.stack.enter_async_context(view)
         demo.stop_cluster_first()

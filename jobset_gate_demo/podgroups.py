@@ -4,22 +4,31 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from controllers.manager import ManagerOptions
 from jobset_gate import names
+from jobset_gate.cli.doctor.check import is_held
 from jobset_gate.cli.exits import ExitCode
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import POD_GROUPS, PODS
+from jobset_gate.objects.unstructured import as_list, nested
 from jobset_gate.settings import Settings
 from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.cluster import embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodMatch
 from jobset_gate_demo.fake.view import ObjectView
-from jobset_gate_demo.frame import DemoEnvironment, Display, environment, play
-from jobset_gate_demo.podgroup_view import PodGroupWatcher
+from jobset_gate_demo.frame import (
+    NAMESPACE,
+    DemoEnvironment,
+    Display,
+    Json,
+    ProgressRow,
+    Watcher,
+    environment,
+    play,
+)
 
-Json = dict[str, Any]
-NAMESPACE: Final = "default"
 GPU: Final = "nvidia.com/gpu"
 GANGS: Final = ("a", "b")
 """`a` is the older one."""
@@ -80,6 +89,85 @@ def _pod(gang: str, number: int) -> Json:
         "metadata": {"name": f"{gang}-{number}", "labels": {names.PLUGINS_NAME: gang}},
         "spec": {"restartPolicy": "Never", "containers": [main]},
     }
+
+
+# --- What is watched --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupCount:
+    name: str
+    expected: int
+    bound: int
+    running: int
+    succeeded: int
+    held: int
+    """By our gate."""
+    pending: int
+    """The scheduler has found no node for them."""
+
+    @property
+    def row(self) -> ProgressRow:
+        """With the numbers that say something now."""
+        parts = [f"{self.bound}/{self.expected} bound"]
+        for many, what in ((self.running, "running"), (self.pending, "pending"), (self.held, "held")):
+            parts += [f"{many} {what}"] if many else []
+        parts += ["done"] if self.finished else []
+        return ProgressRow(self.name, self.bound, self.expected, ", ".join(parts))
+
+    @property
+    def complete(self) -> bool:
+        """All of its pods run, so that it can work."""
+        return self.running == self.expected
+
+    @property
+    def finished(self) -> bool:
+        """Its work is done."""
+        return self.succeeded == self.expected
+
+
+class PodGroupWatcher(Watcher):
+    """Counts the pods of the gangs, each of `size`; `groups` are the PodGroups."""
+
+    def __init__(self, client: Client, size: int) -> None:
+        super().__init__()
+        self.pods = ObjectView(client, PODS, NAMESPACE, each=self.on_object)
+        self.groups = ObjectView(client, _POD_GROUPS, NAMESPACE, each=self.on_object)
+        self._size = size
+
+    def counts(self) -> list[PodGroupCount]:
+        """One for each gang, as it stands."""
+        return [self.count(gang) for gang in GANGS]
+
+    def rows(self) -> list[ProgressRow]:
+        """The same as bars."""
+        return [one.row for one in self.counts()]
+
+    def count(self, gang: str) -> PodGroupCount:
+        pods = [it for it in self.pods.all() if it["metadata"]["labels"].get(names.PLUGINS_NAME) == gang]
+        phases = [nested(it, "status", "phase") for it in pods]
+        held, bound = sum(map(is_held, pods)), sum(bool(it["spec"].get("nodeName")) for it in pods)
+        running, succeeded = phases.count("Running"), phases.count("Succeeded")
+        return PodGroupCount(gang, self._size, bound, running, succeeded, held, len(pods) - bound - held)
+
+    def why(self, gang: str) -> str:
+        """What the group says of itself while it is held."""
+        group = self.groups.objects.get((NAMESPACE, gang), {})
+        return _message(group, "type", names.POD_GROUP_CONDITION)
+
+    def scheduler_message(self, gang: str) -> str:
+        """Of a pod that found no node."""
+        pods = [it for it in self.pods.all() if it["metadata"]["name"].startswith(f"{gang}-")]
+        return next(filter(None, (_message(it, "reason", "Unschedulable") for it in pods)), "")
+
+
+def _message(it: Json, key: str, value: str) -> str:
+    """Of the condition that has this value there."""
+    conditions = as_list(nested(it, "status", "conditions"))
+    return next((str(one.get("message", "")) for one in conditions if one.get(key) == value), "")
+
+
+# --- The story --------------------------------------------------------------------------------------------------------
 
 
 async def demo(plan: PodGroupPlan, *, speed: float) -> ExitCode:
@@ -151,7 +239,7 @@ async def _with(plan: PodGroupPlan, display: Display) -> list[str]:
 
         async with display.following(watcher.rows):
             await _create_pods(plan, demo)
-            if await watcher.until_message(_YOUNGER, _LACKS, plan.patience):
+            if await watcher.until(lambda: _LACKS in watcher.why(_YOUNGER), plan.patience):
                 reason = watcher.why(_YOUNGER)
             display.say(f"   {_YOUNGER} says why it waits: {reason}")
             for gang in GANGS:
@@ -179,10 +267,9 @@ async def _create_pods(plan: PodGroupPlan, demo: DemoEnvironment) -> None:
 
 async def _watch(plan: PodGroupPlan, demo: DemoEnvironment, *, groups: bool) -> PodGroupWatcher:
     """From now on a gang works once all of its pods run, and then its pods end."""
-    enter = demo.stack.enter_async_context
-    pods = await enter(ObjectView(demo.client, PODS, NAMESPACE))
-    stored = await enter(ObjectView(demo.client, _POD_GROUPS, NAMESPACE)) if groups else None
-    watcher = PodGroupWatcher(GANGS, pods, stored, plan.size)
+    watcher = PodGroupWatcher(demo.client, plan.size)
+    for view in (watcher.pods, watcher.groups) if groups else (watcher.pods,):
+        await demo.stack.enter_async_context(view)
 
     async def work(gang: str) -> None:
         if await watcher.until(lambda: watcher.count(gang).complete, float("inf")):

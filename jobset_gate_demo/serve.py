@@ -24,10 +24,8 @@ from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.apiserver.writes import TOKEN
 from jobset_gate_demo.fake.cluster import embedded_cluster
 from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate_demo.frame import Display, PlainDisplay, environment
+from jobset_gate_demo.frame import NAMESPACE, Display, Json, environment
 
-Json = dict[str, Any]
-NAMESPACE: Final = "default"
 WAITING, RELEASED, TIMED_OUT, COMPLETED, SUSPENDED = "waiting", "released", "timed-out", "completed", "suspended"
 """The gangs are called what they are."""
 GANGS: Final = (
@@ -116,7 +114,7 @@ async def serve() -> None:
             demo.stop_cluster_first()
             for jobset in _jobsets():
                 await demo.client.create(JOBSETS, jobset, NAMESPACE)
-            _print_opening(PlainDisplay(sys.stdout), path, managers[0])
+            _print_opening(Display(sys.stdout), path, managers[0])
             await demo.tasks.until(asyncio.Event().wait())
 
 

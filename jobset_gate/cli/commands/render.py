@@ -9,10 +9,9 @@ import typer
 from jobset_gate import names
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.manifests import jobs, start_groups, train_jobs
-from jobset_gate.cli.manifests.files import ManifestOptions
+from jobset_gate.cli.manifests import start_groups, workloads
 from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge_item
-from jobset_gate.cli.manifests.reader import ManifestDocument, read
+from jobset_gate.cli.manifests.reader import ManifestDocument, ManifestOptions, read
 from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import output as out
@@ -80,13 +79,13 @@ def _complaints(item: ManifestObject, outcome: WebhookOutcome | None) -> Iterato
         group = str(nested(item.value, "apiVersion")).partition("/")[0]
         if group == names.JOBSET_GROUP and nested(item.value, "kind") == "JobSet":
             yield f"{item.at('apiVersion')}: warning: only {names.JOBSET_API_VERSION} is known"
-        if train_jobs.is_train_job(item.value):
-            yield f"{item.at()}: warning: {train_jobs.RENDERED}"
+        if (kind := workloads.kind_of(item.value)) == workloads.TRAIN_JOB:
+            yield f"{item.at()}: warning: {workloads.PRINTED_AS_IT_IS[kind]}"
         return
     for violation in outcome.field_errors:
         yield f"{item.at(violation.path)}: {violation}"
-    if jobs.is_cron_job(item.value):
-        yield f"{item.at()}: warning: {jobs.RENDERED}"
+    if (kind := workloads.kind_of(item.value)) == workloads.CRON_JOB:
+        yield f"{item.at()}: warning: {workloads.PRINTED_AS_IT_IS[kind]}"
     for warning in outcome.warnings:
         yield f"{item.at(warning.partition(': ')[0])}: warning: {warning}"
 

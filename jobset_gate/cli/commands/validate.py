@@ -8,8 +8,8 @@ import typer
 
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.manifests.files import ManifestOptions
 from jobset_gate.cli.manifests.findings import Level, check
+from jobset_gate.cli.manifests.reader import ManifestOptions
 from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import findings as printer
 from jobset_gate.settings import Settings

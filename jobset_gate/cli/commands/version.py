@@ -50,13 +50,13 @@ async def run(form: TextFormat, cluster: ClusterOptions | None) -> ExitCode:
 async def _of_cluster(cluster: ClusterOptions) -> Json:
     async with cluster.connect() as client:
         reader = ClusterReader(client, None, client.access.namespace)
-        server = await reader.document("/version", "version")
+        server = await reader.server_version()
         try:
             known = await controllers(reader)
         except NotReadable as no:
             out.err(f"warning: {no}: the controller's version is not known")
             known = []
-    return {"serverVersion": nested(server, "gitVersion"), "controllers": [_controller(it) for it in known]}
+    return {"serverVersion": server or None, "controllers": [_controller(it) for it in known]}
 
 
 def _controller(deployment: Json) -> dict[str, Any]:

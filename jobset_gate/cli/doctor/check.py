@@ -60,16 +60,12 @@ class NotReadable(JobsetGateError):
     """A check lacks a right; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawPath(Resource):
-    """A document of the API server that is no object, under a path of its own."""
-
-    at: str = ""
+class _Version(Resource):
+    """The API server's word on itself, which is no object."""
 
     @override
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        del namespace, name, subresource
-        return self.at
+        return "/version"
 
 
 @dataclass(slots=True)
@@ -91,14 +87,10 @@ class ClusterReader:
         """One object; None if it is not there. Raises NotReadable."""
         return await self._once((resource, namespace, name, "get"), self._get(resource, name, namespace))
 
-    async def document(self, path: str, name: str) -> Json | None:
-        """The document at that path; None if there is none. Raises NotReadable."""
-        try:
-            return await self.client.get(RawPath("", "", name, "", at=path), name)
-        except NotFound:
-            return None
-        except Forbidden as no:
-            raise NotReadable(f"cannot get {path}: {no.message}") from no
+    async def server_version(self) -> str:
+        """`v1.36.0`. Raises NotReadable."""
+        found = await self.get_object(_Version("", "", "version", ""), "version")
+        return str(nested(found, "gitVersion") or "")
 
     async def gangs(self) -> list[FetchedGang]:
         """The gangs of the namespaces, with their Jobs and pods as far as they are readable."""

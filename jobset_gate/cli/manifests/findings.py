@@ -9,7 +9,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests import mistakes, pod_groups, start_groups, train_jobs
+from jobset_gate.cli.manifests import mistakes, pod_groups, start_groups, workloads
 from jobset_gate.cli.manifests.jobsets import ManifestObject, items, judge_item, summary
 from jobset_gate.cli.manifests.reader import ManifestError, documents, source_name
 from jobset_gate.objects.field_error import CauseType, FieldError
@@ -116,7 +116,8 @@ def _check_item(item: ManifestObject, settings: Settings, found: list[Finding]) 
     if not errors:
         workload = item.workload
         results = [] if workload is None else [summary(workload)]
-        results += [train_jobs.summary(item.value)] if train_jobs.is_train_job(item.value) else []
+        is_train_job = workloads.kind_of(item.value) == workloads.TRAIN_JOB
+        results += [workloads.train_job_summary(item.value)] if is_train_job else []
         results += [start_groups.summary(it.pod) for it in start_groups.pods_of(item) if is_in_start_group(it.pod)]
         results += group.summaries
         found.append(_finding(item, "", f"ok: {'; '.join(results)}" if results else SKIPPED, Level.OK))
@@ -143,10 +144,10 @@ def _judge_item(
 
 
 def _has_gang(group: pod_groups.GroupFindings) -> bool:
-    value, workload = group.item.value, group.item.workload
+    workload = group.item.workload
     asks = workload is not None and config_of(workload).present
-    starts = bool(start_groups.pods_of(group.item))
-    return bool(group.claims or group.pod_group) or asks or starts or train_jobs.has_config(value)
+    starts, trains = start_groups.pods_of(group.item), any(workloads.train_job_configs(group.item.value))
+    return bool(group.claims or group.pod_group or asks or starts or trains)
 
 
 def _is_right(group: pod_groups.GroupFindings, settings: Settings) -> bool:

@@ -6,15 +6,17 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.config import targets
-from jobset_gate.cli.manifests import jobs, leader_worker_sets
 from jobset_gate.cli.manifests.reader import ManifestDocument
+from jobset_gate.cli.manifests.workloads import JOB_TEMPLATE, workload_of
 from jobset_gate.injection import inject, template_rules, validate
 from jobset_gate.injection import warnings as warn
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.json_patch import PatchTooLarge
-from jobset_gate.objects.unstructured import Json, format_path, nested
+from jobset_gate.objects.template import group_size
+from jobset_gate.objects.unstructured import Json, as_int, format_path, nested
 from jobset_gate.settings import Settings
-from jobset_gate.sources.objects import config_of
+from jobset_gate.sources.objects import config_of, source_of
+from jobset_gate.sources.table import LWS
 
 STAND_IN: Final = "x" * inject.SUFFIX_LENGTH
 """For the five random characters of a generated name, so that the same manifest gives the same bytes."""
@@ -32,14 +34,9 @@ class ManifestObject:
     value: Any
 
     @property
-    def is_jobset(self) -> bool:
-        """Whether it is a JobSet of the known version."""
-        return (nested(self.value, "apiVersion"), nested(self.value, "kind")) == (names.JOBSET_API_VERSION, "JobSet")
-
-    @property
     def workload(self) -> Json | None:
-        """What the webhook would judge: the JobSet, or what asks for a gate: LeaderWorkerSet, Job, or a CronJob's."""
-        return self.value if self.is_jobset else leader_worker_sets.gang_of(self.value) or jobs.gang_of(self.value)
+        """What the webhook would judge."""
+        return workload_of(self.value)
 
     @property
     def title(self) -> str:
@@ -89,7 +86,7 @@ def judge_item(item: ManifestObject, settings: Settings) -> WebhookOutcome | Non
     outcome = judge(workload, settings)
     if workload is item.value:
         return outcome
-    root = f"{format_path(jobs.TEMPLATE)}."
+    root = f"{format_path(JOB_TEMPLATE)}."
     errors = (replace(it, path=root + it.path) for it in outcome.field_errors)
     return WebhookOutcome(item.value, tuple(errors), tuple(root + it for it in outcome.warnings))
 
@@ -118,10 +115,11 @@ def summary(jobset: Json) -> str:
         return "no gate asked for"
     found = targets(jobset, config)
     limit = "for ever" if config.timeout is None else f"at most {config.timeout}s"
-    if leader_worker_sets.is_leader_worker_set(jobset):
-        return leader_worker_sets.summary(jobset, limit)
     pods, named = sum(job.expected_pods for job in found), ", ".join(job.name for job in found if job.name)
     whose = f" of {named}" if named else ""
+    if source_of(jobset) is LWS:
+        pods, groups = group_size(jobset), as_int(nested(jobset, "spec", "replicas"), 1)
+        whose = f" of each of {groups} group{'' if groups == 1 else 's'}"
     return f"{pods} pod{'' if pods == 1 else 's'}{whose} wait for each other, {limit}"
 
 

@@ -1,19 +1,18 @@
 """Likely mistakes in one object that no API server and no webhook names: what it lacks then is its gate."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.manifests import jobs, leader_worker_sets, schema, start_groups, train_jobs
+from jobset_gate.cli.manifests import schema, start_groups, workloads
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path, nearest
 from jobset_gate.objects.unstructured import Json, Path, format_path, nested, walk
 from jobset_gate.podgroups import fields, formats
+from jobset_gate.sources.table import JOB, JOBSET
 
-_CONFIG_PATH: Final[Path] = ("spec", names.CONFIG_FIELD)
 _GROUP_KEYS: Final = {key: holder for holder, key in formats.NAME_KEYS.values()} | {
     names.ALIBABA_MINIMUM: "labels",
     **dict.fromkeys(formats.KOORDINATOR_KEYS, "annotations"),
@@ -37,16 +36,17 @@ def of(value: Any) -> Iterator[schema.Misfit]:
         message = f"must be an object, here is {'a list' if listed else 'a text or number'}: {hint}"
         yield schema.Misfit(FieldError("", value, message, CauseType.TYPE_INVALID))
         return
-    kind = (value.get("apiVersion"), value.get("kind"))
-    is_jobset = kind == (names.JOBSET_API_VERSION, "JobSet")
-    found = [*_misnamed(*kind, value), *_mistyped_keys(value)]
-    if (why_not := _why_not(value, is_jobset=is_jobset)) is not None:
+    kind, workload = workloads.kind_of(value), workloads.workload_of(value)
+    is_jobset = kind == JOBSET.kind
+    found = [*_misnamed(value.get("apiVersion"), value.get("kind"), value), *_mistyped_keys(value)]
+    why_not = workloads.why_not_read(value) or ((lambda _: _NO_BARRIER) if pod_templates(value) else None)
+    if why_not is not None:
         found += _misplaced(value, why_not)
-    if train_jobs.is_train_job(value):
-        found += train_jobs.field_errors(value)
-    if (gang := jobs.gang_of(value)) is not None:
-        yield from schema.job_misfits(gang.get("spec"), ("spec",) if gang is value else (*jobs.TEMPLATE, "spec"))
-    if is_jobset or gang is value or leader_worker_sets.gang_of(value) is not None:
+    found += workloads.train_job_errors(value)
+    if workload is not None and kind in (JOB.kind, workloads.CRON_JOB):
+        place: Path = ("spec",) if workload is value else (*workloads.JOB_TEMPLATE, "spec")
+        yield from schema.job_misfits(workload.get("spec"), place)
+    if workload is value:
         found += unknown_annotations(value)
     if is_jobset:
         name = nested(value, "metadata", "name")
@@ -55,19 +55,6 @@ def of(value: Any) -> Iterator[schema.Misfit]:
             found.append(FieldError("metadata.name", name, message))
         yield from schema.misfits(value)
     yield from map(schema.Misfit, found)
-
-
-def _why_not(value: Json, *, is_jobset: bool) -> Callable[[Path], str] | None:
-    """Why the config or annotation at a path of the object has no effect; None where it may have one anywhere."""
-    if train_jobs.is_train_job(value):
-        return _not_on_train_job
-    if is_jobset:
-        return _not_on_jobset
-    if jobs.is_job(value) or jobs.is_cron_job(value):
-        return partial(jobs.why_not_read, value)
-    if leader_worker_sets.is_leader_worker_set(value):
-        return partial(leader_worker_sets.why_not_read, value)
-    return (lambda _: _NO_BARRIER) if pod_templates(value) else None
 
 
 def _misnamed(version: Any, kind: Any, value: Any) -> Iterator[FieldError]:
@@ -103,19 +90,6 @@ def _mistyped_keys(value: Json) -> Iterator[FieldError]:
                 hint = f"did you mean {right}?" if right != key else f"it is read among {_GROUP_KEYS[key]} alone"
                 path = child_path(child_path(meta.path, holder), key)
                 yield FieldError(path, given[key], f"names no group: {hint}", CauseType.NOT_SUPPORTED)
-
-
-def _not_on_jobset(path: Path) -> str:
-    """Why the config or annotation at `path` of a JobSet has no effect; "": it has."""
-    right = _CONFIG_PATH if path[-1] == names.CONFIG_FIELD else ("metadata", "annotations", path[-1])
-    return "" if path == right else f"it is read at {format_path(right)} alone"
-
-
-def _not_on_train_job(path: Path) -> str:
-    """The same of a TrainJob."""
-    if path[-1] == names.CONFIG_FIELD:
-        return train_jobs.HINT
-    return "" if train_jobs.reaches_jobset(path) else f"on a TrainJob it belongs into {train_jobs.PLACE}"
 
 
 def _misplaced(value: Json, why_not: Callable[[Path], str]) -> Iterator[FieldError]:

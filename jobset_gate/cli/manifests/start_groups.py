@@ -7,15 +7,16 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier import wire
-from jobset_gate.cli.manifests import leader_worker_sets
 from jobset_gate.cli.manifests.jobsets import STAND_IN, ManifestObject, WebhookOutcome, judge
+from jobset_gate.cli.manifests.workloads import kind_of
+from jobset_gate.injection.inject import COPIED
 from jobset_gate.objects.field_error import FieldError
-from jobset_gate.objects.template import PodView
+from jobset_gate.objects.template import PodView, annotations_of, group_size, templates_of
 from jobset_gate.objects.unstructured import Json, Path, as_int, as_map, format_path, nested, walk
 from jobset_gate.settings import Settings
 from jobset_gate.sources import startgroup
 from jobset_gate.sources.objects import config_of, is_gated_alone, is_in_start_group
-from jobset_gate.sources.table import JOB
+from jobset_gate.sources.table import JOB, LWS
 
 MOST_TEMPLATES: Final = 500
 """Pod templates of one object that are looked at."""
@@ -36,7 +37,7 @@ class StartGroupPod:
 
     def outcome(self, settings: Settings) -> WebhookOutcome:
         """The webhook's answer, with paths in the object. Of a LeaderWorkerSet that is refused there are no pods."""
-        whole = leader_worker_sets.gang_of(self.item.value)
+        whole = self.item.workload
         if whole is not None and judge(whole, settings).field_errors:
             return WebhookOutcome(self.pod)
         found = judge(self.pod, settings)
@@ -56,8 +57,8 @@ class StartGroupPod:
 def pods_of(item: ManifestObject) -> list[StartGroupPod]:
     """One for each template with the label, or of a gated LeaderWorkerSet; none of a JobSet or Job that is a gang."""
     value = item.value
-    if leader_worker_sets.is_leader_worker_set(value):
-        made = (StartGroupPod(item, *it) for it in leader_worker_sets.pods(value, _name(value)))
+    if kind_of(value) == LWS.kind:
+        made = (StartGroupPod(item, *it) for it in _pods_of_lws(value, gated=item.workload is not None))
         return [it for it in made if is_gated_alone(it.pod)]
     if not isinstance(value, dict) or (item.workload is not None and config_of(item.workload).present):
         return []
@@ -94,15 +95,43 @@ def _templates(value: Json) -> Iterator[tuple[Path, Json]]:
 
 def _pod(value: Json, template: Json) -> Json:
     """As its controller creates it."""
-    kind, meta = str(nested(value, "kind")), template.get("metadata")
+    kind, name = str(nested(value, "kind")), _name(value)
     version, owner = _OWNERS.get(kind, (nested(value, "apiVersion"), kind))
-    name = _name(value)
-    reference = {"apiVersion": version, "kind": owner, "name": name, "uid": _STAND_IN_UID, "controller": True}
-    mine: Json = {"generateName": f"{name}-", "ownerReferences": [reference]}
+    return _made(value, template, (version, owner, name), generateName=f"{name}-")
+
+
+def _pods_of_lws(value: Json, *, gated: bool) -> Iterator[tuple[Path, Json]]:
+    """A pod of each template, as LWS makes it, with the place of the template: leader, and worker if it has its own."""
+    size, notes, name = group_size(value), annotations_of(value), _name(value)
+    for index, template in enumerate(templates_of(value)[:size]):
+        meta = as_map(nested(template.pod_template, "metadata"))
+        labels = {key: it for key, it in as_map(meta.get("labels")).items() if key != names.GATED}
+        annotations = {key: it for key, it in as_map(meta.get("annotations")).items() if key not in COPIED}
+        if gated:
+            labels[names.GATED] = LWS.gated
+            annotations |= {key: notes[key] for key in COPIED if notes.get(key) is not None}
+        labels |= {names.LWS_NAME: name, names.LWS_GROUP_INDEX: "0", names.LWS_WORKER_INDEX: str(index)}
+        leader = f"{name}-0"
+        yield (
+            template.pod_path,
+            _made(
+                value,
+                template.pod_template,
+                ("apps/v1", "StatefulSet", leader if index else name),
+                name=f"{leader}-{index}" if index else leader,
+                labels=labels,
+                annotations=annotations | {names.LWS_SIZE: str(size)},
+            ),
+        )
+
+
+def _made(value: Json, template: Any, owner: tuple[Any, str, str], **meta: Any) -> Json:
+    """`owner`: API version, kind and name."""
+    reference = dict(zip(("apiVersion", "kind", "name"), owner, strict=True)) | {"uid": _STAND_IN_UID}
+    mine: Json = {**as_map(nested(template, "metadata")), **meta, "ownerReferences": [reference | {"controller": True}]}
     if namespace := nested(value, "metadata", "namespace"):
         mine["namespace"] = namespace
-    whole = {**meta, **mine} if isinstance(meta, dict) else mine
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": whole, "spec": template.get("spec")}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": mine, "spec": nested(template, "spec")}
 
 
 def _name(value: Json) -> str:
