@@ -78,5 +78,4 @@ def groups(
     webhook and the controller are the real ones, everything else is simulated. Exits with 1 if anything goes another
     way.
     """
-    story = podgroups.demo(podgroups.PodGroupPlan(), speed=speed)
-    raise typer.Exit(run_virtual(run_command(story), pace=1 / speed))
+    raise typer.Exit(run_virtual(run_command(podgroups.demo(speed=speed)), pace=1 / speed))

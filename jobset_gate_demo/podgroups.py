@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +16,7 @@ from jobset_gate.kube.resources import POD_GROUPS, PODS
 from jobset_gate.objects.unstructured import as_list, nested
 from jobset_gate.settings import Settings
 from jobset_gate_demo.fake import jobset_crd
-from jobset_gate_demo.fake.cluster import embedded_cluster
+from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodMatch
 from jobset_gate_demo.fake.view import ObjectView
 from jobset_gate_demo.frame import (
@@ -34,52 +35,28 @@ GANGS: Final = ("a", "b")
 """`a` is the older one."""
 BEHAVIOUR: Final = Behaviour(sandbox_seconds=0.5, pull_seconds=1.0, spread=1.0)
 
-_SHARE: Final = 0.6
-"""The part of the cluster that each gang needs."""
 _OLDER, _YOUNGER = GANGS
+_NODES: Final = 10
+_GPUS: Final = 4
+"""On each node."""
+_ROOM: Final = _NODES * _GPUS
+_SIZE: Final = round(0.6 * _ROOM)
+"""Pods of one gang, and its minimum: with fewer it cannot work."""
+_WATCHED: Final = 300.0
+"""Seconds of the cluster in which nothing moves before that is believed."""
+_WORK: Final = 120.0
+"""What a gang does once all of its pods run."""
+_PATIENCE: Final = 600.0
+"""After which a step of the story is given up."""
 _LACKS: Final = "needs "
 """The message of a group for which there is no room."""
 _POD_GROUPS: Final = POD_GROUPS[names.PLUGINS_GROUP]
 _CRD: Final = f"{_POD_GROUPS.plural}.{_POD_GROUPS.group}"
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupPlan:
-    """How large the cluster is, and how long things take in it, in its own seconds."""
-
-    nodes: int = 10
-    gpus: int = 4
-    """On each node."""
-    watched: float = 300.0
-    """How long nothing moves before that is believed."""
-    work: float = 120.0
-    """What a gang does once all of its pods run."""
-    patience: float = 600.0
-    """After which a step of the story is given up."""
-
-    @property
-    def room(self) -> int:
-        """GPUs in all."""
-        return self.nodes * self.gpus
-
-    @property
-    def size(self) -> int:
-        """Pods of one gang, and its minimum: with fewer it cannot work."""
-        return round(self.room * _SHARE)
-
-    @property
-    def machines(self) -> list[FakeNode]:
-        return [FakeNode(f"gpu-{number}", allocatable={GPU: str(self.gpus)}) for number in range(self.nodes)]
-
-    def pods(self) -> Iterator[Json]:
-        """In the order of their creation: a-0, b-0, a-1, b-1 and so on."""
-        for number in range(self.size):
-            for gang in GANGS:
-                yield _pod(gang, number)
-
-    def pod_group(self, gang: str) -> Json:
-        """What says how many pods a gang needs."""
-        return {"metadata": {"name": gang}, "spec": {"minMember": self.size}}
+def _cluster() -> AbstractAsyncContextManager[Actors]:
+    nodes = [FakeNode(f"gpu-{number}", allocatable={GPU: str(_GPUS)}) for number in range(_NODES)]
+    return embedded_cluster(nodes=nodes, behaviour=BEHAVIOUR)
 
 
 def _pod(gang: str, number: int) -> Json:
@@ -97,7 +74,6 @@ def _pod(gang: str, number: int) -> Json:
 @dataclass(frozen=True, slots=True)
 class PodGroupCount:
     name: str
-    expected: int
     bound: int
     running: int
     succeeded: int
@@ -109,31 +85,30 @@ class PodGroupCount:
     @property
     def row(self) -> ProgressRow:
         """With the numbers that say something now."""
-        parts = [f"{self.bound}/{self.expected} bound"]
+        parts = [f"{self.bound}/{_SIZE} bound"]
         for many, what in ((self.running, "running"), (self.pending, "pending"), (self.held, "held")):
             parts += [f"{many} {what}"] if many else []
         parts += ["done"] if self.finished else []
-        return ProgressRow(self.name, self.bound, self.expected, ", ".join(parts))
+        return ProgressRow(self.name, self.bound, _SIZE, ", ".join(parts))
 
     @property
     def complete(self) -> bool:
         """All of its pods run, so that it can work."""
-        return self.running == self.expected
+        return self.running == _SIZE
 
     @property
     def finished(self) -> bool:
         """Its work is done."""
-        return self.succeeded == self.expected
+        return self.succeeded == _SIZE
 
 
 class PodGroupWatcher(Watcher):
-    """Counts the pods of the gangs, each of `size`; `groups` are the PodGroups."""
+    """Counts the pods of the gangs; `groups` are the PodGroups."""
 
-    def __init__(self, client: Client, size: int) -> None:
+    def __init__(self, client: Client) -> None:
         super().__init__()
         self.pods = ObjectView(client, PODS, NAMESPACE, each=self.on_object)
         self.groups = ObjectView(client, _POD_GROUPS, NAMESPACE, each=self.on_object)
-        self._size = size
 
     def counts(self) -> list[PodGroupCount]:
         """One for each gang, as it stands."""
@@ -148,7 +123,7 @@ class PodGroupWatcher(Watcher):
         phases = [nested(it, "status", "phase") for it in pods]
         held, bound = sum(map(is_held, pods)), sum(bool(it["spec"].get("nodeName")) for it in pods)
         running, succeeded = phases.count("Running"), phases.count("Succeeded")
-        return PodGroupCount(gang, self._size, bound, running, succeeded, held, len(pods) - bound - held)
+        return PodGroupCount(gang, bound, running, succeeded, held, len(pods) - bound - held)
 
     def why(self, gang: str) -> str:
         """What the group says of itself while it is held."""
@@ -170,66 +145,67 @@ def _message(it: Json, key: str, value: str) -> str:
 # --- The story --------------------------------------------------------------------------------------------------------
 
 
-async def demo(plan: PodGroupPlan, *, speed: float) -> ExitCode:
+async def demo(*, speed: float) -> ExitCode:
     """Plays the whole demo."""
 
     async def story(display: Display) -> Sequence[str]:
         started = time.monotonic()
-        for text in _opening(plan, speed):
+        for text in _opening(speed):
             display.say(text)
-        mistakes = await _without(plan, display)
-        mistakes += await _with(plan, display)
+        mistakes = await _without(display)
+        mistakes += await _with(display)
         display.say(f"That took {time.monotonic() - started:.0f} s.")
         return mistakes
 
     return await play(story, speed=speed)
 
 
-def _opening(plan: PodGroupPlan, speed: float) -> list[str]:
-    cluster = f"{plan.nodes} nodes with {plan.gpus} GPUs each, {plan.room} in all"
+def _opening(speed: float) -> list[str]:
+    cluster = f"{_NODES} nodes with {_GPUS} GPUs each, {_ROOM} in all"
     return [
         "API server, scheduler and kubelets are stand-ins in this process; the scheduler goes about it pod by pod, as",
         f"kube-scheduler does. The cluster's time is simulated and passes {speed:g} times as fast as yours.",
         "",
-        f"Two gangs, {_OLDER} and {_YOUNGER}: {plan.size} pods each, one GPU per pod. {cluster}:",
+        f"Two gangs, {_OLDER} and {_YOUNGER}: {_SIZE} pods each, one GPU per pod. {cluster}:",
         "there is room for one gang at a time. A gang works only while all of its pods run. Their pods are created",
         f"alternately: {_OLDER}-0, {_YOUNGER}-0, {_OLDER}-1 and so on.",
     ]
 
 
-async def _without(plan: PodGroupPlan, display: Display) -> list[str]:
+async def _without(display: Display) -> list[str]:
     """Neither gang is complete."""
     display.say()
     display.say("1. Without jobset-gate")
-    async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
-        watcher = await _watch(plan, demo, groups=False)
+    async with environment(_cluster()) as demo:
+        watcher = await _watch(demo, groups=False)
         async with display.following(watcher.rows):
-            await _create_pods(plan, demo)
-            complete = await watcher.until(lambda: any(one.complete for one in watcher.counts()), plan.watched)
+            await _create_pods(demo)
+            complete = await watcher.until(lambda: any(one.complete for one in watcher.counts()), _WATCHED)
         counts = watcher.counts()
         if complete:
             return ["a gang was complete without us: there was no deadlock to show"]
-        reached = ", ".join(f"{one.name} {one.bound}/{one.expected}" for one in counts)
+        reached = ", ".join(f"{one.name} {one.bound}/{_SIZE}" for one in counts)
         taken = sum(one.bound for one in counts)
-        display.say(f"   After {plan.watched / 60:g} minutes: {reached}. Neither can start and neither gives up:")
-        display.say(f"   {taken} of {plan.room} GPUs are taken for nothing. The scheduler says of the other pods:")
+        display.say(f"   After {_WATCHED / 60:g} minutes: {reached}. Neither can start and neither gives up:")
+        display.say(f"   {taken} of {_ROOM} GPUs are taken for nothing. The scheduler says of the other pods:")
         display.say(f"   {watcher.scheduler_message(_YOUNGER)}")
-    return [] if taken == plan.room else [f"{taken} of {plan.room} GPUs were taken: that is no deadlock"]
+    return [] if taken == _ROOM else [f"{taken} of {_ROOM} GPUs were taken: that is no deadlock"]
 
 
-async def _with(plan: PodGroupPlan, display: Display) -> list[str]:
+async def _with(display: Display) -> list[str]:
     """One gang after the other, each as a whole."""
     display.say()
     display.say("2. With jobset-gate: the same pods once more")
     early, finished, reason = 0, list[str](), ""
-    async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
+    async with environment(_cluster()) as demo:
         clock, settings = demo.cluster.clock, Settings()
         options = ManagerOptions(namespace=NAMESPACE, identity="demo", clock=clock, groups=settings.groups)
         url = await demo.start_jobset_gate(options, settings, lambda manager: _ready(manager.leading, demo))
         display.say(f"   Webhook ({url}) and controller are what runs in a cluster.")
         for gang in GANGS:
-            await demo.client.create(_POD_GROUPS, plan.pod_group(gang), NAMESPACE)
-        watcher = await _watch(plan, demo, groups=True)
+            group = {"metadata": {"name": gang}, "spec": {"minMember": _SIZE}}
+            await demo.client.create(_POD_GROUPS, group, NAMESPACE)
+        watcher = await _watch(demo, groups=True)
 
         def has_finished(gang: str) -> bool:
             nonlocal early
@@ -238,12 +214,12 @@ async def _with(plan: PodGroupPlan, display: Display) -> list[str]:
             return watcher.count(gang).finished
 
         async with display.following(watcher.rows):
-            await _create_pods(plan, demo)
-            if await watcher.until(lambda: _LACKS in watcher.why(_YOUNGER), plan.patience):
+            await _create_pods(demo)
+            if await watcher.until(lambda: _LACKS in watcher.why(_YOUNGER), _PATIENCE):
                 reason = watcher.why(_YOUNGER)
             display.say(f"   {_YOUNGER} says why it waits: {reason}")
             for gang in GANGS:
-                if await watcher.until(lambda gang=gang: has_finished(gang), plan.patience):  # type: ignore[misc]
+                if await watcher.until(lambda gang=gang: has_finished(gang), _PATIENCE):  # type: ignore[misc]
                     finished.append(gang)
         mistakes = [f"gang {gang} did not finish" for gang in GANGS if gang not in finished]
         if early:
@@ -259,21 +235,22 @@ async def _with(plan: PodGroupPlan, display: Display) -> list[str]:
     return mistakes
 
 
-async def _create_pods(plan: PodGroupPlan, demo: DemoEnvironment) -> None:
-    """One after the other, as the gangs' controllers would take turns."""
-    for pod in plan.pods():
-        await demo.client.create(PODS, pod, NAMESPACE)
+async def _create_pods(demo: DemoEnvironment) -> None:
+    """One after the other, as the gangs' controllers would take turns: a-0, b-0, a-1, b-1 and so on."""
+    for number in range(_SIZE):
+        for gang in GANGS:
+            await demo.client.create(PODS, _pod(gang, number), NAMESPACE)
 
 
-async def _watch(plan: PodGroupPlan, demo: DemoEnvironment, *, groups: bool) -> PodGroupWatcher:
+async def _watch(demo: DemoEnvironment, *, groups: bool) -> PodGroupWatcher:
     """From now on a gang works once all of its pods run, and then its pods end."""
-    watcher = PodGroupWatcher(demo.client, plan.size)
+    watcher = PodGroupWatcher(demo.client)
     for view in (watcher.pods, watcher.groups) if groups else (watcher.pods,):
         await demo.stack.enter_async_context(view)
 
     async def work(gang: str) -> None:
         if await watcher.until(lambda: watcher.count(gang).complete, float("inf")):
-            await asyncio.sleep(plan.work)
+            await asyncio.sleep(_WORK)
             demo.cluster.kubelets.finish(PodMatch(f"{gang}-*"))
 
     for gang in GANGS:

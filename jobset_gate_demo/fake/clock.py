@@ -109,6 +109,12 @@ class VirtualClock:
         return self._epoch + self._loop.time()
 
 
+def current_clock() -> Callable[[], float]:
+    """The running loop's clock if its time is virtual, else the wall's."""
+    loop = asyncio.get_running_loop()
+    return VirtualClock(loop) if isinstance(loop, VirtualLoop) else time.time
+
+
 def run_virtual(main: Coroutine[Any, Any, T], *, pace: float = 0.0) -> T:
     """asyncio.run in virtual time."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(pace=pace)) as runner:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
@@ -13,11 +11,10 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.apiserver.server import ApiServer, RequestHooks
-from jobset_gate_demo.fake.clock import VirtualClock, VirtualLoop
+from jobset_gate_demo.fake.clock import current_clock
 from jobset_gate_demo.fake.job_controller import JobController
 from jobset_gate_demo.fake.jobset_controller import JobSetController
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, Kubelets
-from jobset_gate_demo.fake.objects import Clock
 from jobset_gate_demo.fake.tasks import BackgroundTasks
 
 ONE_NODE = (FakeNode("node-0", pods=100_000),)
@@ -39,7 +36,6 @@ class Actors:
         self,
         access: Access,
         *,
-        clock: Clock | None = None,
         namespace: str | None = None,
         nodes: Sequence[FakeNode] = ONE_NODE,
         behaviour: Behaviour | None = None,
@@ -48,7 +44,7 @@ class Actors:
         **kubelets: Any,
     ) -> None:
         self.access = access
-        self.clock = clock or current_clock()
+        self.clock = current_clock()
         self._clean_up = clean_up
         self._tasks = BackgroundTasks()
         self._stack = AsyncExitStack()
@@ -95,27 +91,15 @@ _NAMES = ("simulation", "jobset-controller", "job-controller", "kubelets")
 
 
 @asynccontextmanager
-async def embedded_cluster(
-    *, clock: Clock | None = None, hooks: RequestHooks | None = None, **actors: Any
-) -> AsyncIterator[Actors]:
-    """A whole cluster in this process. The clock is the running loop's if that is virtual, else the wall's.
-
-    `actors`: settings of Actors.
-    """
-    clock, thresholds = clock or current_clock(), gc.get_threshold()
+async def embedded_cluster(*, hooks: RequestHooks | None = None, **actors: Any) -> AsyncIterator[Actors]:
+    """A whole cluster in this process. `actors`: settings of Actors."""
+    thresholds = gc.get_threshold()
     gc.set_threshold(*SELDOM)
-    settings = {"clock": clock, "with_jobs": True, "clean_up": False, **actors}
     try:
         async with (
-            ApiServer(hooks=hooks, clock=clock) as server,
-            Actors(Access(server=server.url), **settings) as cluster,
+            ApiServer(hooks=hooks, clock=current_clock()) as server,
+            Actors(Access(server=server.url), with_jobs=True, clean_up=False, **actors) as cluster,
         ):
             yield cluster
     finally:
         gc.set_threshold(*thresholds)
-
-
-def current_clock() -> Clock:
-    """The running loop's clock if its time is virtual, else the wall's."""
-    loop = asyncio.get_running_loop()
-    return VirtualClock(loop) if isinstance(loop, VirtualLoop) else time.time

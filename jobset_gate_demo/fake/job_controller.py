@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from functools import partial
+from contextlib import suppress
 
 from typing_extensions import override
 
@@ -19,7 +19,7 @@ from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate_demo.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, owned_by, stamp
-from jobset_gate_demo.fake.tasks import PlayedController, run_bounded
+from jobset_gate_demo.fake.tasks import PlayedController, in_parallel
 
 BATCH_SECONDS = 1.0  # kube-controller-manager collects changes of pods for this long
 
@@ -62,7 +62,7 @@ class JobController(PlayedController):
         elif suspended:
             draft.status.pop("startTime", None)
             self._set_condition(draft, "Suspended", "True", "JobSuspended", "Job suspended")
-            await run_bounded(self._writes, [partial(self._delete, pod) for pod in active])
+            await in_parallel(map(self._delete, active))
             active = []
         else:
             self._set_condition(draft, "Suspended", "False", "JobResumed", "Job resumed")
@@ -79,7 +79,7 @@ class JobController(PlayedController):
             self._set_condition(job, reached, "True", reason, message)
         if kind == "Complete" and not active:
             job.status["completionTime"] = stamp(self._clock())
-        await run_bounded(self._writes, [partial(self._delete, pod) for pod in active])
+        await in_parallel(map(self._delete, active))
 
     def _set_condition(self, job: FakeObject, kind: str, status: str, reason: str, message: str) -> None:
         conditions: list[Json] = job.status.setdefault("conditions", [])
@@ -91,11 +91,8 @@ class JobController(PlayedController):
         job.status["conditions"] = [*others, {**condition, "lastProbeTime": now, "lastTransitionTime": now}]
 
     async def _delete(self, pod: FakeObject) -> None:
-        meta = pod.metadata
-        try:
-            await self._client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
-        except (NotFound, Conflict):
-            return
+        with suppress(NotFound, Conflict):
+            await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
 
     async def _create_missing(self, job: FakeObject, active: list[FakeObject], done: set[int]) -> list[FakeObject]:
         """The first pod alone: a webhook that refuses it refuses all."""
@@ -111,7 +108,7 @@ class JobController(PlayedController):
             made.append(pod)
 
         for indexes in (wanted[:1], wanted[1:]):
-            await run_bounded(self._writes, [partial(create, index) for index in indexes])
+            await in_parallel(map(create, indexes))
         return made
 
 

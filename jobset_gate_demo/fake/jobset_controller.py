@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 
 from typing_extensions import override
 
@@ -23,7 +21,7 @@ from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate_demo.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, owned_by, stamp
-from jobset_gate_demo.fake.tasks import PlayedController, run_bounded
+from jobset_gate_demo.fake.tasks import PlayedController, in_parallel
 
 
 class JobSetController(PlayedController):
@@ -33,7 +31,6 @@ class JobSetController(PlayedController):
         super().__init__("jobset", client, clock, namespace, workers=4)
         self._open = asyncio.Event()
         self._open.set()
-        self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
         self._changed = asyncio.Event()
         self._with_service: set[str] = set()
         """UIDs of the JobSets whose Service is there."""
@@ -68,13 +65,8 @@ class JobSetController(PlayedController):
     def _on_job(self, change: ObjectChange[FakeObject]) -> None:
         for job in (change.old, change.new):
             owner = controller_of(job.metadata) if job is not None else None
-            if owner is None or owner["kind"] != "JobSet":
-                continue
-            if job is change.new:
-                self._jobs_of[owner["uid"]].add(change.key)
-            else:
-                self._jobs_of[owner["uid"]].discard(change.key)
-            self._queue.add((change.key[0], owner["name"]))
+            if owner is not None and owner["kind"] == "JobSet":
+                self._queue.add((change.key[0], owner["name"]))
 
     # --- One JobSet ---------------------------------------------------------------------------------------------------
 
@@ -85,8 +77,8 @@ class JobSetController(PlayedController):
         if seen is None or seen.deleting or seen.spec.get("managedBy") not in (None, names.JOBSET_CONTROLLER):
             return
         jobset = seen.mutable_copy()
-        cache = self._jobs.cache
-        owned = [cache[key] for key in sorted(self._jobs_of[jobset.metadata.uid]) if key in cache]
+        jobs = (job for _, job in sorted(self._jobs.cache.items()))
+        owned = [job for job in jobs if (controller_of(job.metadata) or {}).get("uid") == jobset.metadata.uid]
         await self._act(jobset, owned)
         if jobset.status != seen.status:
             await self._client.replace(JOBSETS, jobset.body(), subresource="status")
@@ -178,15 +170,12 @@ class JobSetController(PlayedController):
         taken = {job.metadata.name for job in owned}
         wanted = [(job, index) for job in startable for index in range(_replicas(job))]
         missing = [it for it in wanted if _job_name(jobset.metadata.name, it[0]["name"], it[1]) not in taken]
-        await run_bounded(self._writes, [partial(self._client.create, JOBS, render(jobset, *it)) for it in missing])
+        await in_parallel(self._client.create(JOBS, render(jobset, *it)) for it in missing)
 
     async def _delete(self, jobs: list[FakeObject]) -> None:
-        await run_bounded(self._writes, [partial(self._delete_job, job) for job in jobs if not job.deleting])
-
-    async def _delete_job(self, job: FakeObject) -> None:
-        meta = job.metadata
-        with suppress(NotFound):
-            await self._client.delete(JOBS, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
+        for meta in (job.metadata for job in jobs if not job.deleting):
+            with suppress(NotFound):
+                await self._client.delete(JOBS, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
 
     async def _scale(self, jobset: FakeObject, active: list[FakeObject]) -> None:
         """Elastic Jobs: parallelism and completions follow the JobSet's, where both are the same number."""
@@ -279,11 +268,8 @@ def render(jobset: FakeObject, replicated_job: Json, index: int) -> Json:
 
 def _marks(jobset: FakeObject, replicated_job: Json, index: int) -> dict[str, str]:
     """Of JobSet's marks those that someone here reads; each Job and pod carries them as labels and as annotations."""
-    name, before = replicated_job["name"], 0
-    for job in jobset.spec["replicatedJobs"]:
-        if job["name"] == name:
-            break
-        before += _replicas(job)
+    name, jobs = replicated_job["name"], jobset.spec["replicatedJobs"]
+    before = sum(_replicas(job) for job in jobs[: [job["name"] for job in jobs].index(name)])
     marks = {
         names.JS_NAME: jobset.metadata.name,
         names.JS_UID: jobset.metadata.uid,

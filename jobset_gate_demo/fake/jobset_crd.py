@@ -95,6 +95,7 @@ def _spec() -> Json:
 
 
 def _status() -> Json:
+    """Conditions as strict as JobSet's, and the rest as it comes."""
     condition = _object(
         type={"type": "string", "maxLength": 316},
         status=_STRING,
@@ -104,13 +105,7 @@ def _status() -> Json:
         observedGeneration={"type": "integer", "format": "int64"},
     )
     condition["required"] = ["lastTransitionTime", "message", "reason", "status"]
-    return _object(
-        conditions=_map_list(condition, "type"),
-        replicatedJobsStatus=_map_list(_loose(name=_STRING), "name"),
-        restarts=_INT32,
-        restartsCountTowardsMax=_INT32,
-        terminalState=_STRING,
-    )
+    return _loose(conditions=_map_list(condition, "type"))
 
 
 def _job_template() -> Json:

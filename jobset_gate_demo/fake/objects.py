@@ -62,11 +62,6 @@ class FakeObject(msgspec.Struct, rename="camel", omit_defaults=True):
         return self.metadata.deletion_timestamp is not None
 
 
-def keep_whole(seen: FakeObject) -> FakeObject:
-    """The conversion of an informer that keeps whole objects."""
-    return seen
-
-
 def stamp(at: float) -> str:
     """RFC 3339 with whole seconds, as metav1.Time is written."""
     return datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z")

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from jobset_gate.kube.errors import Conflict, KubeError, NotFound
 from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.controller import Controller
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
-from jobset_gate_demo.fake.objects import Clock, FakeObject, Key, keep_whole
+from jobset_gate_demo.fake.objects import Clock, FakeObject, Key
 
 _log = logging.getLogger(__name__)
 
@@ -66,19 +66,11 @@ class BackgroundTasks:
         self.failed.set()
 
 
-async def run_bounded(limit: asyncio.Semaphore, calls: Iterable[Call]) -> None:
-    """Make all calls; the first error is raised once all have ended, AlreadyExists only if there is no other."""
-
-    async def one(call: Call) -> None:
-        async with limit:
-            await call()
-
-    outcomes = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
-    # AlreadyExists may be a creation of this controller that its cache does not show yet.
-    problems = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    problems.sort(key=lambda problem: isinstance(problem, AlreadyExists))
-    if problems:
-        raise problems[0]
+async def in_parallel(calls: Iterable[Awaitable[object]]) -> None:
+    """As many at once as the client has connections. The first error is raised once all have ended."""
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
 
 
 class WriteQueue:
@@ -119,7 +111,6 @@ class WriteQueue:
 
 FIRST_RETRY = 0.01  # seconds; doubled with every failure in a row
 LAST_RETRY = 5.0
-PARALLEL_WRITES = 50
 
 
 class PlayedController:
@@ -129,13 +120,12 @@ class PlayedController:
         self._client, self._clock, self._namespace = client, clock, namespace
         self._queue: WorkQueue[Key] = WorkQueue(base=FIRST_RETRY, cap=LAST_RETRY)
         self._controller = Controller(name, self._queue, self._reconcile_quietly, workers=workers)
-        self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._informers: list[Informer[FakeObject, FakeObject]] = []
 
     def _informer(
         self, resource: Resource, handler: Callable[[ObjectChange[FakeObject]], None], label_selector: str = ""
     ) -> Informer[FakeObject, FakeObject]:
-        source = WatchSource(resource, FakeObject, keep_whole, handler, self._namespace, label_selector)
+        source = WatchSource(resource, FakeObject, lambda seen: seen, handler, self._namespace, label_selector)
         self._informers.append(Informer(self._client, source))
         return self._informers[-1]
 

@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -23,7 +22,6 @@ from jobset_gate.cli.printers.explanation import wrap
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
-from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
@@ -33,10 +31,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("the webhook configurations", webhook_configurations.check),
     ("the CAs in caBundle", webhook_configurations.bundles),
     ("the certificate that the webhook serves with", webhook_configurations.serving),
-    ("whether a gated JobSet gets its barrier", partial(dry_runs.gets_barrier, JOBSET)),
-    ("whether a gated Job gets its barrier", partial(dry_runs.gets_barrier, JOB)),
-    ("whether a pod of a start group gets its barrier", partial(dry_runs.gets_barrier, START_GROUP)),
-    ("whether a pod of a LeaderWorkerSet gets its barrier", partial(dry_runs.gets_barrier, LWS)),
+    *dry_runs.BARRIERS,
     ("whether wrong settings are refused", dry_runs.bad),
     ("whether a pod of a group is held", dry_runs.pod),
     ("the controller's rights", rights.of_controller),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from jobset_gate import names
@@ -168,3 +169,7 @@ _GATED: Final[dict[Source, tuple[str, Resource, Json]]] = {
     LWS: ("a pod of a LeaderWorkerSet", PODS, _LEADER),
 }
 """What is tried of each source."""
+BARRIERS: Final = [
+    (f"whether {who} gets its barrier", partial(gets_barrier, source)) for source, (who, _, _) in _GATED.items()
+]
+"""A check of each."""

@@ -72,7 +72,7 @@ _POD_SOURCES: Final = {
     START_GROUP: ("start group", "start groups", "delete all pods of the group"),
     LWS: ("group of a LeaderWorkerSet", "groups of LeaderWorkerSets", "delete the leader pod of the group"),
 }
-"""Of sources whose pods get their barrier one by one: the words for one gang and several, and how to make one again."""
+"""Of sources whose pods get their barrier one by one: what a gang is called, and several, and how one is made again."""
 
 
 async def start_groups(reader: ClusterReader) -> list[Finding]:

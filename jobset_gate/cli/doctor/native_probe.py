@@ -30,13 +30,9 @@ _LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["
 class NativeProbeResult(StrEnum):
     WORKS = "works"
     NOT_SERVED = "not served"
-    """The API server has no native PodGroups."""
     DROPPED = "dropped"
-    """It drops spec.schedulingGroup: its feature gate GenericWorkload is off."""
     NOT_HELD = "not held"
-    """One pod of two was bound: the scheduler's gate is off, GangScheduling in 1.36 and GenericWorkload in 1.37."""
     NOT_BOUND = "not bound"
-    """Neither of the two was bound: no room for them, or the scheduler does not know of them."""
 
 
 async def probe_native(

@@ -92,7 +92,7 @@ async def _check_leader_worker_sets(reader: ClusterReader) -> list[Finding]:
 
 
 async def _check_source(reader: ClusterReader, source: Source, why: str) -> list[Finding]:
-    """What is wrong with the webhooks for the workloads of a source other than JobSets."""
+    """What is wrong with the webhooks for the workloads of a source, in addition to those for JobSets."""
     found: list[Finding] = []
     for resource, hook, name in KEPT:
         ours = await _hooks(reader, resource, hook_name(hook, source))

@@ -9,8 +9,6 @@ import asyncio
 import base64
 import io
 import ssl
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import aiohttp
 
@@ -23,33 +21,9 @@ from jobset_gate_demo.fake.apiserver.responses import Obj, StatusError, copy, de
 _DEFAULT_TIMEOUT = 10
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRequest:
-    """One request as the webhooks see it. operation: CREATE or UPDATE."""
-
-    request: ApiRequest
-    operation: str
-    new: Obj
-    old: Obj | None
-
-    def body(self, uid: str) -> Obj:
-        """The `request` of an AdmissionReview."""
-        kind, target = self.request.kind, self.request.target
-        gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-        gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
-        body: Obj = {"uid": uid, "kind": gvk, "resource": gvr, "requestKind": gvk, "requestResource": gvr}
-        return body | {
-            "name": target.name or self.new["metadata"].get("name", ""),
-            "namespace": target.namespace or "",
-            "operation": self.operation,
-            "userInfo": {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]},
-            "object": self.new,
-            "oldObject": self.old,
-            "dryRun": self.request.dry_run,
-        }
-
-
 class WebhookAdmission:
+    """`operation` is CREATE or UPDATE."""
+
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._session: aiohttp.ClientSession | None = None
@@ -62,40 +36,52 @@ class WebhookAdmission:
 
     async def mutate(self, request: ApiRequest, operation: str, new: Obj, old: Obj | None) -> Obj:
         """The object as all mutating webhooks leave it. Errors: StatusError, a webhook's own status."""
-        for hook in self._registered(MUTATING, request):
-            admission = AdmissionRequest(request, operation, new, old)
-            if self._selects(hook, admission) and (patch := (await self._review(hook, admission)).get("patch")):
+        for hook in self._registered(MUTATING, request, operation, new, old):
+            if patch := (await self._review(hook, request, operation, new, old)).get("patch"):
                 new = json_patched(copy(new), decode(base64.b64decode(patch)))
         return new
 
     async def validate(self, request: ApiRequest, operation: str, new: Obj, old: Obj | None) -> None:
         """Errors: StatusError, with the status of the first webhook that denies."""
-        admission = AdmissionRequest(request, operation, new, old)
-        for hook in self._registered(VALIDATING, request):
-            if self._selects(hook, admission):
-                await self._review(hook, admission)
+        for hook in self._registered(VALIDATING, request, operation, new, old):
+            await self._review(hook, request, operation, new, old)
 
-    def _registered(self, kind: ServedKind, request: ApiRequest) -> Iterator[Obj]:
+    def _registered(
+        self, kind: ServedKind, request: ApiRequest, operation: str, new: Obj, old: Obj | None
+    ) -> list[Obj]:
         """By the names of their configurations, then as listed; configurations themselves are exempt."""
         if request.kind.key in (MUTATING.key, VALIDATING.key):
-            return
-        table = self._state.store.table(kind)
-        for row in [table.rows[key] for key in table.keys]:
-            yield from row.fresh().get("webhooks") or []
+            return []
+        labels = [side["metadata"].get("labels") or {} for side in (new, old) if side is not None]
+        row = self._state.store.row(NAMESPACES, "", request.target.namespace or "")
+        return [
+            hook
+            for _, stored in sorted(self._state.store.table(kind).rows.items())
+            for hook in stored.fresh().get("webhooks") or ()
+            if any(_rule_matches(rule, request, operation) for rule in hook.get("rules") or ())
+            and any(selector_matches(hook.get("objectSelector"), its) for its in labels)
+            and (row is None or selector_matches(hook.get("namespaceSelector"), row.labels))
+        ]
 
-    def _selects(self, hook: Obj, admission: AdmissionRequest) -> bool:
-        if not any(_rule_matches(rule, admission) for rule in hook.get("rules") or ()):
-            return False
-        sides = [side["metadata"].get("labels") or {} for side in (admission.new, admission.old) if side is not None]
-        if not any(selector_matches(hook.get("objectSelector"), labels) for labels in sides):
-            return False
-        namespace = admission.request.target.namespace
-        row = self._state.store.row(NAMESPACES, "", namespace) if namespace else None
-        return row is None or selector_matches(hook.get("namespaceSelector"), row.labels)
-
-    async def _review(self, hook: Obj, admission: AdmissionRequest) -> Obj:
+    async def _review(self, hook: Obj, request: ApiRequest, operation: str, new: Obj, old: Obj | None) -> Obj:
         """The response of an allowed request. Whatever the failurePolicy, a webhook that fails refuses it."""
-        body = admission.body(self._state.new_uid())
+        kind, target = request.kind, request.target
+        gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+        gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+        body: Obj = {
+            "uid": self._state.new_uid(),
+            "kind": gvk,
+            "resource": gvr,
+            "requestKind": gvk,
+            "requestResource": gvr,
+            "name": target.name or new["metadata"].get("name", ""),
+            "namespace": target.namespace or "",
+            "operation": operation,
+            "userInfo": {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]},
+            "object": new,
+            "oldObject": old,
+            "dryRun": request.dry_run,
+        }
         review = encode({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body})
         url, seconds = hook["clientConfig"]["url"], hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT
         failed = f'Internal error occurred: failed calling webhook "{hook["name"]}": failed to call webhook:'
@@ -106,7 +92,7 @@ class WebhookAdmission:
             raise StatusError(500, f'{failed} Post "{url}?timeout={seconds}s": {error}') from error
         response: Obj = decode(answer)["response"]
         for warning in response.get("warnings") or ():
-            admission.request.warn(str(warning))
+            request.warn(str(warning))
         if not response.get("allowed"):
             status = response.get("status") or {}
             message = f'admission webhook "{hook["name"]}" denied the request: {status.get("message", "")}'
@@ -133,13 +119,12 @@ class WebhookAdmission:
         return self._contexts[bundle]
 
 
-def _rule_matches(rule: Obj, admission: AdmissionRequest) -> bool:
-    kind, subresource = admission.request.kind, admission.request.target.subresource
+def _rule_matches(rule: Obj, request: ApiRequest, operation: str) -> bool:
+    kind, subresource = request.kind, request.target.subresource
     name = f"{kind.plural}/{subresource}" if subresource else kind.plural
-    wanted = {name, f"{kind.plural}/*" if subresource else "*", f"*/{subresource}", "*/*"}
     return (
-        not {admission.operation, "*"}.isdisjoint(rule["operations"])
+        not {operation, "*"}.isdisjoint(rule["operations"])
         and not {kind.group, "*"}.isdisjoint(rule["apiGroups"])
         and not {kind.version, "*"}.isdisjoint(rule["apiVersions"])
-        and not wanted.isdisjoint(rule["resources"])
+        and name in rule["resources"]
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass
 
 from jobset_gate.objects.unstructured import as_map, nested
 from jobset_gate_demo.fake.apiserver.kinds import ServedKind
@@ -20,34 +19,21 @@ _DEFAULT_GRACE = 30
 _PODS = ("", "pods")
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
-    """grace: seconds, None for the object's own."""
-
-    uid: str = ""
-    version: str = ""
-    grace: int | None = None
-
-
 async def delete(state: ServerState, request: ApiRequest) -> ApiResponse:
     body = decode(request.body) if request.body else {}
-    wanted, grace = as_map(body.get("preconditions")), body.get("gracePeriodSeconds")
-    options = DeleteOptions(wanted.get("uid") or "", wanted.get("resourceVersion") or "", grace)
-    return delete_object(state, request.target, options)
+    live, wanted = state.existing(request.target).meta, as_map(body.get("preconditions"))
+    for name in ("uid", "resourceVersion"):
+        if wanted.get(name) not in (None, live[name]):
+            why = f"the {name} in the precondition ({wanted[name]}) does not match that in record ({live[name]})"
+            raise conflict(request.kind, live["name"], why)
+    return delete_object(state, request.target, body.get("gracePeriodSeconds"))
 
 
-def delete_object(state: ServerState, target: RequestTarget, options: DeleteOptions) -> ApiResponse:
+def delete_object(state: ServerState, target: RequestTarget, grace_seconds: int | None = None) -> ApiResponse:
     """Delete, or set the deletion timestamp while finalizers or a kubelet have work; answers with the last state."""
     kind, live = target.kind, state.existing(target)
-    for what, given, found in (
-        ("UID", options.uid, live.meta["uid"]),
-        ("ResourceVersion", options.version, live.meta["resourceVersion"]),
-    ):
-        if given and given != found:
-            why = f"the {what} in the precondition ({given}) does not match the {what} in record ({found})"
-            raise conflict(kind, live.meta["name"], why)
     new = live.fresh()
-    meta, grace = new["metadata"], _grace(kind, new, options)
+    meta, grace = new["metadata"], _grace(kind, new, grace_seconds)
     if not meta.get("finalizers") and not grace:
         if "deletionGracePeriodSeconds" in meta:
             meta["deletionGracePeriodSeconds"] = 0
@@ -60,12 +46,12 @@ def delete_object(state: ServerState, target: RequestTarget, options: DeleteOpti
     return ApiResponse(200, state.store.commit(kind, new).raw)
 
 
-def _grace(kind: ServedKind, obj: Obj, options: DeleteOptions) -> int:
+def _grace(kind: ServedKind, obj: Obj, seconds: int | None) -> int:
     """Seconds: only pods that run on a node have any."""
     ended = nested(obj, "status", "phase") in ("Succeeded", "Failed")
     if kind.key != _PODS or ended or not nested(obj, "spec", "nodeName"):
         return 0
-    given = nested(obj, "spec", "terminationGracePeriodSeconds") if options.grace is None else options.grace
+    given = nested(obj, "spec", "terminationGracePeriodSeconds") if seconds is None else seconds
     return _DEFAULT_GRACE if given is None else int(given)
 
 
@@ -96,7 +82,7 @@ class GarbageCollector:
         row = self._state.store.row(kind, *key)
         owners = _owners(row) if row else []
         if owners and self._live.isdisjoint(owners):
-            delete_object(self._state, RequestTarget(kind, key[0], key[1]), DeleteOptions())
+            delete_object(self._state, RequestTarget(kind, key[0], key[1]))
 
 
 def _owners(row: StoredObject) -> list[str]:

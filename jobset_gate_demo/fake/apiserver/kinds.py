@@ -9,6 +9,7 @@ from typing import Any
 from jobset_gate_demo.fake.apiserver.responses import Obj, copy
 
 _IDENTITY = ("apiVersion", "kind", "metadata")
+_LOOSE: Obj = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,46 +117,24 @@ def _custom_kind(spec: Obj, version: Obj) -> ServedKind:
     )
 
 
-def default_crd(crd: Obj) -> None:
-    """The names and the conversion that the API server fills into a CRD."""
-    spec = crd.get("spec")
-    if isinstance(spec, dict):
-        names = spec.setdefault("names", {})
-        names.setdefault("singular", str(names.get("kind", "")).lower())
-        names.setdefault("listKind", f"{names.get('kind', '')}List")
-        spec.setdefault("conversion", {"strategy": "None"})
-
-
-def prune(obj: Obj, schema: Obj) -> list[str]:
+def prune(value: Any, schema: Obj, path: str = "") -> Iterator[str]:
     """Remove fields that the schema does not know; their paths."""
-    return sorted(set(_prune(obj, schema, "", root=True)))
-
-
-def _prune(value: Any, schema: Obj, path: str, *, root: bool = False) -> Iterator[str]:
     if isinstance(value, list):
-        items = schema.get("items")
         for place, item in enumerate(value):
-            if isinstance(items, dict):
-                yield from _prune(item, items, f"{path}[{place}]")
+            yield from prune(item, schema.get("items", _LOOSE), f"{path}[{place}]")
     elif isinstance(value, dict):
-        yield from _prune_map(value, schema, path, root=root or bool(schema.get("x-kubernetes-embedded-resource")))
-
-
-def _prune_map(value: Obj, schema: Obj, path: str, *, root: bool) -> Iterator[str]:
-    properties = schema.get("properties") or {}
-    extra = schema.get("additionalProperties")
-    loose = bool(extra) or schema.get("x-kubernetes-preserve-unknown-fields")
-    for name in list(value):
-        at = f"{path}.{name}" if path else name
-        if root and name in _IDENTITY:
-            continue
-        if name in properties:
-            yield from _prune(value[name], properties[name], at)
-        elif isinstance(extra, dict):
-            yield from _prune(value[name], extra, at)
-        elif not loose:
-            del value[name]
-            yield at
+        properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+        loose = extra or "x-kubernetes-preserve-unknown-fields" in schema
+        for name in list(value):
+            at = f"{path}.{name}" if path else name
+            if not path and name in _IDENTITY:
+                continue
+            known = properties.get(name, extra)
+            if name in properties or loose:
+                yield from prune(value[name], known if isinstance(known, dict) else _LOOSE, at)
+            else:
+                del value[name]
+                yield at
 
 
 def default_custom(value: Any, schema: Obj) -> None:

@@ -27,9 +27,9 @@ async def list_objects(state: ServerState, request: ApiRequest) -> ApiResponse:
 
 
 def _selected(state: ServerState, request: ApiRequest) -> list[StoredObject]:
-    """The objects that a list or watch selects, in order."""
-    table, selects = state.store.table(request.kind), _selection(request)
-    return [row for key in table.span(request.target.namespace) if selects(row := table.rows[key])]
+    """The objects that a list or watch selects, in the order of namespace and name."""
+    found = filter(_selection(request), state.store.table(request.kind).rows.values())
+    return sorted(found, key=lambda row: row.key)
 
 
 def _selection(request: ApiRequest) -> Callable[[StoredObject], bool]:

@@ -80,8 +80,6 @@ def default(kind: ServedKind, obj: Obj) -> None:
         default_pod(obj)
     elif kind.key == _JOBS:
         default_job(obj)
-    elif kind.key == kinds.CRD_KIND.key:
-        kinds.default_crd(obj)
 
 
 def prepare(kind: ServedKind, obj: Obj, now: str) -> None:

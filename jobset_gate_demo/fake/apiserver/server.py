@@ -17,12 +17,28 @@ from jobset_gate_demo.fake.apiserver.deletes import GarbageCollector
 from jobset_gate_demo.fake.apiserver.kinds import CRD_KIND, ServedKind, ServedKinds, kinds_of_crd
 from jobset_gate_demo.fake.apiserver.reads import Watch
 from jobset_gate_demo.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState, parse_target
-from jobset_gate_demo.fake.apiserver.responses import ApiResponse, Obj, StatusError, encode
+from jobset_gate_demo.fake.apiserver.responses import ApiResponse, StatusError, encode
 from jobset_gate_demo.fake.apiserver.store import ObjectStore, StoreEvent
 
 _NEVER = 1e9
 """Seconds: clients close idle connections, since in virtual time every minute passes at once."""
 _LONGEST_LINE = 64 * 1024
+
+
+_JSON = "application/json"
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0-jobset-gate-fake", "platform": "linux/amd64"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[ServerState, ApiRequest], Awaitable[ApiResponse]]
+_HANDLERS: dict[str, Handler] = {
+    "get": reads.get_object,
+    "list": reads.list_objects,
+    "create": writes.create,
+    "update": writes.update,
+    "patch": writes.patch,
+    "delete": deletes.delete,
+}
 
 
 class RequestHooks:
@@ -71,10 +87,9 @@ class ApiServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
-    async def start(self, port: int = 0) -> None:
-        """Listen; with a port given, on that one (to restart at the same address)."""
+    async def start(self) -> None:
         server = web.Server(
-            HttpHandler(self._state, self._hooks).handle,
+            self._handle,
             handler_cancellation=True,
             keepalive_timeout=_NEVER,
             access_log=None,
@@ -83,12 +98,11 @@ class ApiServer:
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
-        await site.start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Close everything; the objects stay, so that start() continues with them."""
+        """Close everything; the objects stay."""
         for watch in tuple(self._hooks.watches):
             watch.close()
         if self._runner is not None:
@@ -113,39 +127,13 @@ class ApiServer:
         for served in kinds_of_crd(crd):
             self._state.kinds.put(served)
         if change.old is None:
-            self._establish(crd)
+            established = {"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": ""}
+            crd["status"] = {"conditions": [{**established, "lastTransitionTime": self._state.now()}]}
+            self.store.commit(CRD_KIND, crd)
 
-    def _establish(self, crd: Obj) -> None:
-        """The status that the API server's own controllers write."""
-        now = self._state.now()
-        established = {"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": ""}
-        crd["status"] = {"conditions": [{**established, "lastTransitionTime": now}]}
-        self.store.commit(CRD_KIND, crd)
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
-
-_JSON = "application/json"
-_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0-jobset-gate-fake", "platform": "linux/amd64"}
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_log = logging.getLogger(__name__)
-
-Handler = Callable[[ServerState, ApiRequest], Awaitable[ApiResponse]]
-_HANDLERS: dict[str, Handler] = {
-    "get": reads.get_object,
-    "list": reads.list_objects,
-    "create": writes.create,
-    "update": writes.update,
-    "patch": writes.patch,
-    "delete": deletes.delete,
-}
-
-
-class HttpHandler:
-    """`handle` is an aiohttp handler."""
-
-    def __init__(self, state: ServerState, hooks: RequestHooks) -> None:
-        self._state, self._hooks = state, hooks
-
-    async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if http.method == "GET" and (body := _discovery(self._state.kinds, http.path)) is not None:
             return web.Response(body=body, content_type=_JSON)
         warnings: list[str] = []

@@ -7,7 +7,6 @@ change in place; a writer decodes a copy.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -61,18 +60,17 @@ class StoreEvent:
     deleted: bool = False
 
     def left(self) -> bytes:
-        """The state before, with the version at which it was left, for watches that no longer select the object."""
+        """The state before, with the version at which it was left, for a watch that selects the object no longer."""
         last = self.old.fresh() if self.old is not None else {"metadata": {}}
         last["metadata"]["resourceVersion"] = str(self.now.rv)
         return encode(last)
 
 
 class KindTable:
-    """All objects of one kind, sorted by (namespace, name), and the history from which a watch can resume."""
+    """All objects of one kind, and the history from which a watch can resume."""
 
     def __init__(self) -> None:
         self.rows: dict[Key, StoredObject] = {}
-        self.keys: list[Key] = []
         self._history: deque[StoreEvent] = deque(maxlen=HISTORY)
         self.watchers: set[Callable[[StoreEvent], None]] = set()
 
@@ -81,22 +79,11 @@ class KindTable:
         """History up to this version is gone."""
         return self._history[0].now.rv if len(self._history) == HISTORY else 0
 
-    def span(self, namespace: str | None) -> list[Key]:
-        """The keys of a namespace (None: of all), in order."""
-        if namespace is None:
-            return self.keys
-        start = bisect_left(self.keys, (namespace, ""))
-        return self.keys[start : bisect_left(self.keys, (namespace + "\0", ""))]
-
     def write(self, change: StoreEvent) -> None:
-        key = change.now.key
         if change.deleted:
-            del self.rows[key]
-            del self.keys[bisect_left(self.keys, key)]
+            del self.rows[change.now.key]
         else:
-            if key not in self.rows:
-                insort(self.keys, key)
-            self.rows[key] = change.now
+            self.rows[change.now.key] = change.now
         self._history.append(change)
         for watcher in tuple(self.watchers):
             watcher(change)
