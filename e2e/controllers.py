@@ -12,7 +12,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import LEASES, PODS, Resource
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 
 Json = dict[str, Any]
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")

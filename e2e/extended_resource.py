@@ -16,7 +16,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden
 from jobset_gate.kube.resources import NAMESPACES, NODES, PODS
 from jobset_gate_demo.fake import manifests
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 
 Json = dict[str, Any]
 MARK: Final = "jobset-gate-e2e"

@@ -12,7 +12,7 @@ from e2e.timeouts import TIMEOUT
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NODES
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 
 Json = dict[str, Any]
 POLL_INTERVAL: Final = 0.5

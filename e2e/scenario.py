@@ -20,7 +20,7 @@ from jobset_gate.kube import access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NAMESPACES, PODS, Resource
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 
 FIRST_LINE_TIMEOUT: Final = 60.0
 """Seconds from a container's start to its first line, at most."""

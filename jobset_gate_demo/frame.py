@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
@@ -20,6 +20,9 @@ from jobset_gate.cli.logs import configure
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.cli.serve import registration
 from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.informer import Informer, WatchSource
+from jobset_gate.runtime.store import ObjectChange, W
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate_demo.fake.cluster import Actors
 from jobset_gate_demo.fake.tasks import BackgroundTasks
@@ -156,13 +159,30 @@ async def _ticking(show: Callable[[], None], every: float) -> AsyncIterator[None
 
 
 class Watcher:
-    """What the cluster's objects show while `views` are open; all of their versions go through `on_object`."""
+    """What the cluster's objects show, live once it has started."""
 
-    def __init__(self) -> None:
-        self._changed = asyncio.Event()
+    def __init__(self, client: Client) -> None:
+        self._client, self._changed = client, asyncio.Event()
+        self._informers: list[Informer[Any, Any]] = []
 
-    def on_object(self, _: Json) -> None:
-        self._changed.set()
+    def watch(
+        self, resource: Resource, wire: type[W], on_object: Callable[[W], None] = lambda _: None, labels: str = ""
+    ) -> Mapping[tuple[str, str], W]:
+        """The objects by namespace and name; `on_object` gets every version of each."""
+
+        def handle(change: ObjectChange[W]) -> None:
+            if change.new is not None:
+                on_object(change.new)
+            self._changed.set()
+
+        informer = Informer(self._client, WatchSource(resource, wire, lambda seen: seen, handle, NAMESPACE, labels))
+        self._informers.append(informer)
+        return informer.cache
+
+    async def start(self, tasks: BackgroundTasks) -> None:
+        for informer in self._informers:
+            tasks.start("watch", informer.run())
+            await tasks.until(informer.wait_synced())
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
         """Whether `holds` became true within so many seconds."""

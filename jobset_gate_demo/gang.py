@@ -5,9 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
-
-import msgspec
+from typing import Final
 
 from controllers.barrier import crd_patcher
 from controllers.manager import ManagerOptions
@@ -23,7 +21,6 @@ from jobset_gate.sources import decode
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodFault, PodMatch
-from jobset_gate_demo.fake.view import ObjectView
 from jobset_gate_demo.frame import (
     NAMESPACE,
     DemoEnvironment,
@@ -35,7 +32,6 @@ from jobset_gate_demo.frame import (
     play,
 )
 
-T = TypeVar("T")
 TRAIN: Final = "train"
 """The gang whose nodes come late."""
 STUCK: Final = "stuck"
@@ -202,37 +198,28 @@ class GangProgress:
 
 
 class GangWatcher(Watcher):
-    """Keeps `gangs` up to date while its `views` are open."""
+    """Keeps `gangs` up to date."""
 
     def __init__(self, client: Client, names_: tuple[str, ...]) -> None:
-        super().__init__()
+        super().__init__(client)
         self.gangs = {name: GangProgress(name) for name in names_}
-        self.views = (
-            ObjectView(client, JOBSETS, NAMESPACE, each=self._on_jobset),
-            ObjectView(client, PODS, NAMESPACE, f"{names.GATED}={names.GATED_VALUE}", each=self._on_pod),
-            ObjectView(client, CONFIGMAPS, NAMESPACE, f"{names.GATE}={names.GATE_VALUE}", each=self._on_config_map),
-        )
+        self.watch(JOBSETS, wire.JobSet, self._on_jobset)
+        self.watch(PODS, wire.Pod, self._on_pod, f"{names.GATED}={names.GATED_VALUE}")
+        self.watch(CONFIGMAPS, wire.ConfigMap, self._on_config_map, f"{names.GATE}={names.GATE_VALUE}")
 
-    def _on_jobset(self, body: Json) -> None:
-        if gang := self.gangs.get(body["metadata"]["name"]):
-            gang.jobset = decode.jobset(_decoded(body, wire.JobSet))
-            self.on_object(body)
+    def _on_jobset(self, jobset: wire.JobSet) -> None:
+        if gang := self.gangs.get(jobset.metadata.name):
+            gang.jobset = decode.jobset(jobset)
 
-    def _on_pod(self, body: Json) -> None:
-        pod = decode.pod(_decoded(body, wire.Pod))
+    def _on_pod(self, seen: wire.Pod) -> None:
+        pod = decode.pod(seen)
         if gang := self.gangs.get(pod.gang):
             gang.on_pod(pod)
-            self.on_object(body)
 
-    def _on_config_map(self, body: Json) -> None:
-        seen = decode.config_map(_decoded(body, wire.ConfigMap))
+    def _on_config_map(self, config_map: wire.ConfigMap) -> None:
+        seen = decode.config_map(config_map)
         if seen is not None and seen.verdict is not None and (gang := self.gangs.get(seen.gang)):
             gang.on_verdict(seen.verdict)
-            self.on_object(body)
-
-
-def _decoded(body: Json, kind: type[T]) -> T:
-    return msgspec.json.decode(msgspec.json.encode(body), type=kind)
 
 
 def _runs(pod: PodSeen) -> bool:
@@ -258,8 +245,7 @@ async def _play(plan: GangPlan, display: Display) -> Sequence[str]:
         options = ManagerOptions(namespace=NAMESPACE, identity="demo", port=0, stream_port=0)
         url = await demo.start_jobset_gate(options, Settings(), lambda manager: manager.streaming.wait())
         watcher = GangWatcher(demo.client, (TRAIN, STUCK))
-        for view in watcher.views:
-            await demo.stack.enter_async_context(view)
+        await watcher.start(demo.tasks)
         demo.stop_cluster_first()
         display.say("API server, JobSet and Job controllers, scheduler and kubelets are stand-ins in this process;")
         display.say(f"webhook ({url}) and controller are what runs in a cluster.")

@@ -9,16 +9,14 @@ from typing import Final
 
 from controllers.manager import ManagerOptions
 from jobset_gate import names
-from jobset_gate.cli.doctor.check import is_held
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import POD_GROUPS, PODS
-from jobset_gate.objects.unstructured import as_list, nested
 from jobset_gate.settings import Settings
 from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodMatch
-from jobset_gate_demo.fake.view import ObjectView
+from jobset_gate_demo.fake.objects import FakeObject
 from jobset_gate_demo.frame import (
     NAMESPACE,
     DemoEnvironment,
@@ -103,12 +101,12 @@ class PodGroupCount:
 
 
 class PodGroupWatcher(Watcher):
-    """Counts the pods of the gangs; `groups` are the PodGroups."""
+    """Counts the pods of the gangs; `groups`: whether there are PodGroups to watch."""
 
-    def __init__(self, client: Client) -> None:
-        super().__init__()
-        self.pods = ObjectView(client, PODS, NAMESPACE, each=self.on_object)
-        self.groups = ObjectView(client, _POD_GROUPS, NAMESPACE, each=self.on_object)
+    def __init__(self, client: Client, *, groups: bool) -> None:
+        super().__init__(client)
+        self._pods = self.watch(PODS, FakeObject)
+        self._groups = self.watch(_POD_GROUPS, FakeObject) if groups else {}
 
     def counts(self) -> list[PodGroupCount]:
         """One for each gang, as it stands."""
@@ -119,26 +117,28 @@ class PodGroupWatcher(Watcher):
         return [one.row for one in self.counts()]
 
     def count(self, gang: str) -> PodGroupCount:
-        pods = [it for it in self.pods.all() if it["metadata"]["labels"].get(names.PLUGINS_NAME) == gang]
-        phases = [nested(it, "status", "phase") for it in pods]
-        held, bound = sum(map(is_held, pods)), sum(bool(it["spec"].get("nodeName")) for it in pods)
+        pods = self._of(gang)
+        phases = [it.status.get("phase") for it in pods]
+        held, bound = sum("schedulingGates" in it.spec for it in pods), sum("nodeName" in it.spec for it in pods)
         running, succeeded = phases.count("Running"), phases.count("Succeeded")
         return PodGroupCount(gang, bound, running, succeeded, held, len(pods) - bound - held)
 
     def why(self, gang: str) -> str:
         """What the group says of itself while it is held."""
-        group = self.groups.objects.get((NAMESPACE, gang), {})
-        return _message(group, "type", names.POD_GROUP_CONDITION)
+        group = self._groups.get((NAMESPACE, gang))
+        return _message(group, "type", names.POD_GROUP_CONDITION) if group is not None else ""
 
     def scheduler_message(self, gang: str) -> str:
         """Of a pod that found no node."""
-        pods = [it for it in self.pods.all() if it["metadata"]["name"].startswith(f"{gang}-")]
-        return next(filter(None, (_message(it, "reason", "Unschedulable") for it in pods)), "")
+        return next(filter(None, (_message(it, "reason", "Unschedulable") for it in self._of(gang))), "")
+
+    def _of(self, gang: str) -> list[FakeObject]:
+        return [it for it in self._pods.values() if it.metadata.labels.get(names.PLUGINS_NAME) == gang]
 
 
-def _message(it: Json, key: str, value: str) -> str:
+def _message(it: FakeObject, key: str, value: str) -> str:
     """Of the condition that has this value there."""
-    conditions = as_list(nested(it, "status", "conditions"))
+    conditions = it.status.get("conditions") or ()
     return next((str(one.get("message", "")) for one in conditions if one.get(key) == value), "")
 
 
@@ -244,9 +244,8 @@ async def _create_pods(demo: DemoEnvironment) -> None:
 
 async def _watch(demo: DemoEnvironment, *, groups: bool) -> PodGroupWatcher:
     """From now on a gang works once all of its pods run, and then its pods end."""
-    watcher = PodGroupWatcher(demo.client)
-    for view in (watcher.pods, watcher.groups) if groups else (watcher.pods,):
-        await demo.stack.enter_async_context(view)
+    watcher = PodGroupWatcher(demo.client, groups=groups)
+    await watcher.start(demo.tasks)
 
     async def work(gang: str) -> None:
         if await watcher.until(lambda: watcher.count(gang).complete, float("inf")):

@@ -15,7 +15,7 @@ from bench.scale import Scale
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES, NODES, PODGROUPS_PLUGINS, PODS
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 from tests.plane.audit import AuditedRequest
 from tests.plane.kinds import install_pod_groups
 from tests.plane.real import RealPlane

@@ -23,47 +23,37 @@ RETRY_SECONDS = 0.5
 
 
 class BackgroundTasks:
-    """Tasks that run until `stop`. The first that fails is kept as `failure` and raised by `stop`."""
+    """Tasks that run until `stop`, which raises the error of the first that has failed."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
-        self.failed = asyncio.Event()
-        self.failure: BaseException | None = None
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._on_done)
-        self._tasks.append(task)
+        self._tasks.append(asyncio.create_task(work, name=name))
 
     async def until(self, what: Awaitable[object]) -> None:
-        """Wait for `what`; the failure of a task is raised at once."""
+        """Wait for `what`; the error of a task that fails meanwhile is raised at once."""
         wanted = asyncio.ensure_future(what)
-        failed = asyncio.ensure_future(self.failed.wait())
         try:
-            await asyncio.wait((wanted, failed), return_when=asyncio.FIRST_COMPLETED)
-            if self.failure is not None:
-                raise self.failure
+            while not wanted.done():
+                running = (task for task in self._tasks if not task.done())
+                await asyncio.wait((wanted, *running), return_when=asyncio.FIRST_COMPLETED)
+                self._raise_failure()
             await wanted
         finally:
-            for task in (wanted, failed):
-                task.cancel()
-            await asyncio.gather(wanted, failed, return_exceptions=True)
+            wanted.cancel()
+            await asyncio.gather(wanted, return_exceptions=True)
 
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
-        if self.failure is not None:
-            raise self.failure
+        self._raise_failure()
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() or task.exception() is None:
-            return
-        _log.error("%s failed", task.get_name(), exc_info=task.exception())
-        if self.failure is None:
-            self.failure = task.exception()
-        self.failed.set()
+    def _raise_failure(self) -> None:
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                task.result()
 
 
 async def in_parallel(calls: Iterable[Awaitable[object]]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import PODS
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 
 Json = dict[str, Any]
 Run = Callable[[Json], Awaitable[None]]

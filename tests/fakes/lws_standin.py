@@ -13,8 +13,8 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
 from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.leader_worker_sets import install_lws_crd
+from tests.fakes.object_view import ObjectView
 
 Json = dict[str, Any]
 MANAGER: Final = "lws"

@@ -18,8 +18,8 @@ from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEASES, POD_GROUPS, POD
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.objects import record
 from tests.fakes.podgroups.snapshots import timestamp

@@ -28,9 +28,9 @@ from jobset_gate.sources.table import JOBSET
 from jobset_gate_demo.fake import jobset_crd, manifests
 from jobset_gate_demo.fake.cluster import Actors
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.admission_server import registered
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.flow.service import Service
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer

@@ -8,9 +8,9 @@ from jobset_gate import names
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.model import Format
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.crds import remove_crds
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated, runs
 from tests.flow.podgroups.environment import GroupEnvironment

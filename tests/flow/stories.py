@@ -18,11 +18,11 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate_demo.fake import jobset_crd, manifests
 from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes import lws_standin
 from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.jobs import job
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set
+from tests.fakes.object_view import ObjectView
 from tests.flow.environment import Environment, Json, alive, runs
 from webhook.registration import MUTATING, VALIDATING
 

@@ -10,8 +10,8 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, held, runs
 

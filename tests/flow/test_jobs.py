@@ -15,9 +15,9 @@ from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.sources.table import JOB
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import job
+from tests.fakes.object_view import ObjectView
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, condition, held, runs
 

@@ -12,8 +12,8 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.crash_point import CrashPoint, crash_controllers
+from tests.fakes.object_view import ObjectView
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import QUICK, Environment, Json
 

@@ -15,11 +15,11 @@ from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, LEADER_WORKER_SETS, PODS
 from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import LWS
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes import lws_standin
 from tests.fakes.admission_server import registered_for_leader_worker_sets
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
+from tests.fakes.object_view import ObjectView
 from tests.flow.environment import Environment, alive, condition, environment, held, runs, with_stream
 from tests.plane.planes import Plane
 

@@ -9,8 +9,8 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, runs
 

@@ -16,9 +16,9 @@ from jobset_gate import names
 from jobset_gate.barrier.crd import is_extended
 from jobset_gate.kube.resources import CRDS, LEASES
 from jobset_gate_demo.fake.kubelet import FakeNode
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.certificates import write_files
 from tests.fakes.eventually import PATIENCE, eventually
+from tests.fakes.object_view import ObjectView
 from tests.flow import rights, stories
 from tests.flow.environment import QUICK, Environment, Json, environment, in_force
 from tests.flow.installed import (

@@ -12,8 +12,8 @@ from controllers.podgroups import native
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.resources import native_pod_groups
 from jobset_gate.settings import Groups, Native
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.flow import rights
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered

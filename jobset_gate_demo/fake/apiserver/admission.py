@@ -53,14 +53,16 @@ class WebhookAdmission:
         if request.kind.key in (MUTATING.key, VALIDATING.key):
             return []
         labels = [side["metadata"].get("labels") or {} for side in (new, old) if side is not None]
-        row = self._state.store.row(NAMESPACES, "", request.target.namespace or "")
+        namespace = request.target.namespace or ""
+        row = self._state.store.row(NAMESPACES, "", namespace)
+        of_namespace = {"kubernetes.io/metadata.name": namespace, **(row.labels if row else {})}
         return [
             hook
             for _, stored in sorted(self._state.store.table(kind).rows.items())
             for hook in stored.fresh().get("webhooks") or ()
             if any(_rule_matches(rule, request, operation) for rule in hook.get("rules") or ())
             and any(selector_matches(hook.get("objectSelector"), its) for its in labels)
-            and (row is None or selector_matches(hook.get("namespaceSelector"), row.labels))
+            and selector_matches(hook.get("namespaceSelector"), of_namespace)
         ]
 
     async def _review(self, hook: Obj, request: ApiRequest, operation: str, new: Obj, old: Obj | None) -> Obj:

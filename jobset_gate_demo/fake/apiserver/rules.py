@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from jobset_gate_demo.fake.apiserver import kinds
-from jobset_gate_demo.fake.apiserver.kinds import NAMESPACES, ServedKind
+from jobset_gate_demo.fake.apiserver.kinds import ServedKind
 from jobset_gate_demo.fake.apiserver.requests import ServerState
 from jobset_gate_demo.fake.apiserver.responses import Obj, conflict
 
-INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _NEVER_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers")
 _SYSTEM = (
     "name", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -91,21 +90,6 @@ def prepare(kind: ServedKind, obj: Obj, now: str) -> None:
         prepare_pod(obj, now)
     elif kind.key == _JOBS:
         prepare_job(obj)
-    elif kind.key == NAMESPACES.key:
-        _prepare_namespace(obj)
-
-
-def create_initial_namespaces(state: ServerState) -> None:
-    for name in INITIAL_NAMESPACES:
-        namespace: Obj = {"metadata": {"name": name, "uid": state.new_uid(), "creationTimestamp": state.now()}}
-        _prepare_namespace(namespace)
-        state.store.commit(NAMESPACES, namespace)
-
-
-def _prepare_namespace(namespace: Obj) -> None:
-    meta = namespace["metadata"]
-    meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta["name"]}
-    namespace["status"] = {"phase": "Active"}
 
 
 def default_pod(pod: Obj) -> None:
@@ -118,15 +102,11 @@ def _default_pod_spec(spec: Obj) -> None:
     """The defaults of a pod's or pod template's spec that someone here reads."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
-        container.setdefault("resources", {})
 
 
 def prepare_pod(pod: Obj, now: str) -> None:
-    spec = pod["spec"]
-    pod["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
-    if spec.get("schedulingGates"):
+    pod["status"] = {"phase": "Pending"}
+    if pod["spec"].get("schedulingGates"):
         text = "Scheduling is blocked due to non-empty scheduling gates"
         gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": text}
         pod["status"]["conditions"] = [{**gated, "lastProbeTime": None, "lastTransitionTime": now}]

@@ -11,7 +11,7 @@ from typing import Self
 
 from aiohttp import web
 
-from jobset_gate_demo.fake.apiserver import deletes, reads, rules, writes
+from jobset_gate_demo.fake.apiserver import deletes, reads, writes
 from jobset_gate_demo.fake.apiserver.admission import WebhookAdmission
 from jobset_gate_demo.fake.apiserver.deletes import GarbageCollector
 from jobset_gate_demo.fake.apiserver.kinds import CRD_KIND, ServedKind, ServedKinds, kinds_of_crd
@@ -81,7 +81,6 @@ class ApiServer:
         self._runner: web.ServerRunner | None = None
         self._port = 0
         self.store.listeners.append(self._serve_crds)
-        rules.create_initial_namespaces(self._state)
 
     @property
     def url(self) -> str:

@@ -14,8 +14,8 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.cli_runner import CliShell, RunCli, Terminal
+from tests.fakes.object_view import ObjectView
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser

@@ -26,9 +26,9 @@ from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.cluster import Actors
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate_demo.fake.tasks import BackgroundTasks
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.admission_server import registered, registered_for_pods
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.flow.environment import BaseEnvironment, server_side_apply
 from tests.plane.planes import Plane

@@ -10,7 +10,7 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
 from jobset_gate_demo.fake import manifests as jobsets
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment

@@ -17,9 +17,9 @@ from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.crds import remove_crds
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.environment import group_environment
 from tests.plane.planes import Real, fresh_name

@@ -12,8 +12,8 @@ from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.model import Format, group_label
 from jobset_gate_demo.fake import manifests as jobsets
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.crash_point import CrashPoint
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment

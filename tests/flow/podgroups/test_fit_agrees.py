@@ -11,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, decode_record
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated, of_group
 from tests.flow.podgroups import fit_cases

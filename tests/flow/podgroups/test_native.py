@@ -10,7 +10,7 @@ from jobset_gate.cli.doctor.native_probe import NativeProbeResult, probe_native
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.settings import Groups, Native
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.flow.podgroups.environment import GroupEnvironment, group_environment

@@ -12,11 +12,11 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from jobset_gate.settings import Barrier, Gangs, Settings
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.admission_server import RequestCounter, registered
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import EPOCH, TEMPLATE, job
 from tests.fakes.jobsets import Json, changed, dig
+from tests.fakes.object_view import ObjectView
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
 

@@ -11,12 +11,12 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Gangs, Settings
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes import start_groups
 from tests.fakes.admission_server import RequestCounter, registered_for_pods, registered_for_start_groups
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.grouped_pods import gates
 from tests.fakes.jobsets import Json
+from tests.fakes.object_view import ObjectView
 from tests.fakes.wire_objects import owner
 from webhook.server import WebhookServer
 

@@ -10,7 +10,7 @@ from jobset_gate.kube.resources import PODS, Resource
 from jobset_gate_demo.fake.clock import run_virtual
 from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, Kubelets
-from jobset_gate_demo.fake.view import ObjectView
+from tests.fakes.object_view import ObjectView
 from tests.plane.planes import Real, fresh_name
 
 Json = dict[str, Any]

@@ -9,8 +9,8 @@ import pytest
 
 from jobset_gate.kube.resources import PODS
 from jobset_gate_demo.fake.kubelet import PodMatch
-from jobset_gate_demo.fake.view import ObjectView
 from tests.fakes.embedded_controller import EmbeddedController, embedded_controller
+from tests.fakes.object_view import ObjectView
 from tests.fakes.start_groups import StartGroup
 
 SOON = 10.0
