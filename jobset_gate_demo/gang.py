@@ -40,7 +40,6 @@ STUCK: Final = "stuck"
 _POOL: Final = "pool"
 _WAVES: Final = (0.4, 0.75, 1.0)
 """The part of the first gang's pods that has a node after each wave."""
-_LARGEST_NODE: Final = 50
 _NO_GPU: Final = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 _FETCH: Final = "fetch-data"
 _PATIENCE: Final = 30.0
@@ -81,18 +80,14 @@ class GangPlan:
         """Seconds after which the demo stops waiting for a gang."""
         return self.seconds + self.size / 20 + _PATIENCE
 
-    def waves(self) -> Iterator[tuple[float, list[FakeNode]]]:
-        """The nodes of the first gang: (seconds after its creation, nodes)."""
+    def waves(self) -> Iterator[tuple[float, FakeNode]]:
+        """The nodes of the first gang, each with the seconds after its creation."""
         ready = 0
         for number, part in enumerate(_WAVES):
-            room = max(0, round(self.size * part) - ready)
+            room = round(self.size * part) - ready
             ready += room
-            count = math.ceil(room / _LARGEST_NODE)
-            sizes = (room // count + (index < room % count) for index in range(count))
-            nodes = [
-                FakeNode(f"gpu-{number}-{index}", pods=size, labels={_POOL: TRAIN}) for index, size in enumerate(sizes)
-            ]
-            yield self.seconds * number / (len(_WAVES) - 1), nodes
+            node = FakeNode(f"gpu-{number}", pods=room, labels={_POOL: TRAIN})
+            yield self.seconds * number / (len(_WAVES) - 1), node
 
     def train(self) -> Json:
         """The JobSet of the first gang; its timeout is longer than the demo."""
@@ -327,10 +322,9 @@ def _has_failed(gang: GangProgress) -> bool:
 async def _join_nodes(plan: GangPlan, cluster: Actors) -> None:
     clock = asyncio.get_running_loop()
     began = clock.time()
-    for after, nodes in plan.waves():
+    for after, node in plan.waves():
         await asyncio.sleep(began + after - clock.time())
-        for node in nodes:
-            await cluster.kubelets.add_node(node)
+        await cluster.kubelets.add_node(node)
 
 
 def _many(count: int, what: str) -> str:

@@ -27,7 +27,7 @@ from tests.flow.environment import Environment, Json, alive, runs
 from webhook.registration import MUTATING, VALIDATING
 
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
-FAILING = PodFault(PodMatch(job_index=0, index=0, attempt=0), main_seconds=0.1, exit_codes={"*": 1})
+FAILING = PodFault(PodMatch(job_index=0, index=0, attempt=0), main_seconds=0.1, exit_code=1)
 STUCK = PodFault(PodMatch(job_index=1, index=1), unschedulable="no room")
 
 

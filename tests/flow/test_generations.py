@@ -52,9 +52,9 @@ async def test_a_restart_waits_for_its_own_release(stage: Environment) -> None:
         PodFault(PodMatch(attempt=1, job_index=1, index=1), unschedulable="no room")
     )
     stage.actors.kubelets.inject_fault(
-        PodFault(PodMatch(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
+        PodFault(PodMatch(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_code=1)
     )
-    stage.actors.kubelets.restart(PodMatch(attempt=0, job_index=0, index=0), "main")
+    stage.actors.kubelets.restart(PodMatch(attempt=0, job_index=0, index=0))
 
     again = await stage.until(
         lambda pods: (

@@ -115,35 +115,27 @@ class ConfigMapMounts:
 
     def __init__(self, sync_seconds: Callable[[], float]) -> None:
         self._sync_seconds = sync_seconds
-        self._current: dict[Key, str] = {}
-        self._mounted: defaultdict[Key, dict[str, Callable[[], None]]] = defaultdict(dict)
+        self._current: dict[Key | None, str] = {}
+        self._mounted: defaultdict[Key | None, dict[str, Callable[[], None]]] = defaultdict(dict)
 
     def current(self, key: Key | None) -> str:
         """The verdict that a volume made or refreshed now shows; "" if there is no such ConfigMap."""
-        return self._current.get(key, "") if key is not None else ""
+        return self._current.get(key, "")
 
     def mount(self, key: Key | None, uid: str, on_sync: Callable[[], None]) -> None:
-        if key is not None:
-            self._mounted[key][uid] = on_sync
+        self._mounted[key][uid] = on_sync
 
     def unmount(self, key: Key | None, uid: str) -> None:
-        if key is not None and key in self._mounted:
-            self._mounted[key].pop(uid, None)
-            if not self._mounted[key]:
-                del self._mounted[key]
+        self._mounted[key].pop(uid, None)
 
     def on_change(self, change: ObjectChange[str]) -> None:
         """A watch event. One timer per change, however many pods mount it."""
-        if change.old == change.new:
-            return
-        if change.new is None:
-            self._current.pop(change.key, None)
-        else:
-            self._current[change.key] = change.new
-        asyncio.get_running_loop().call_later(self._sync_seconds(), self._synced, change.key)
+        if change.old != change.new:
+            self._current[change.key] = change.new or ""
+            asyncio.get_running_loop().call_later(self._sync_seconds(), self._synced, change.key)
 
     def _synced(self, key: Key) -> None:
-        for on_sync in list(self._mounted.get(key, {}).values()):
+        for on_sync in list(self._mounted[key].values()):
             on_sync()
 
 
@@ -161,9 +153,9 @@ class BarrierStreams:
     stream, like one behind a firewall. It works in virtual time, as long as the server is in the same process.
     """
 
-    def __init__(self, script: FaultScript, seed: int) -> None:
+    def __init__(self, script: FaultScript) -> None:
         # Their own generator: how often a stream is opened depends on sockets, and the rest must be repeatable.
-        self._script, self._rng = script, random.Random(seed)
+        self._script, self._rng = script, random.Random(0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_FOR_OTHERS) // 2
         self._session: aiohttp.ClientSession | None = None

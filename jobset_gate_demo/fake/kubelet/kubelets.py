@@ -15,7 +15,7 @@ from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate_demo.fake.kubelet import barrier, pod_status
 from jobset_gate_demo.fake.kubelet.barrier import BarrierStreams, ConfigMapMounts
-from jobset_gate_demo.fake.kubelet.pod_worker import PodWorker
+from jobset_gate_demo.fake.kubelet.pod_worker import KILLED, PodWorker
 from jobset_gate_demo.fake.kubelet.pods import Behaviour, FakeNode, FaultScript, KubeletPod, PodFault, PodMatch
 from jobset_gate_demo.fake.objects import Clock, FakeObject, Json, Key, stamp
 from jobset_gate_demo.fake.scheduler import Scheduler
@@ -28,7 +28,7 @@ class Kubelets:
     """Scheduler and kubelets. `run()` until cancelled; `wait_synced()` once the first nodes have joined.
 
     `namespace` limits them to one. Without `schedule` another scheduler binds the pods, and the kubelets run what is
-    bound to their nodes. `seed` makes chance repeatable.
+    bound to their nodes.
     """
 
     def __init__(
@@ -40,16 +40,15 @@ class Kubelets:
         *,
         namespace: str | None = None,
         schedule: bool = True,
-        seed: int = 0,
     ) -> None:
-        self.nodes = {node.name: node for node in nodes}
         self.script = FaultScript(behaviour or Behaviour())
         self.mounts = ConfigMapMounts(lambda: self.script.behaviour.configmap_sync)
-        self.rng = random.Random(seed)
-        self.streams = BarrierStreams(self.script, seed)
+        self.rng = random.Random(0)
+        self.streams = BarrierStreams(self.script)
         self._client = client
         self._clock = clock
         self._writes = WriteQueue(PARALLEL_WRITES)
+        self._first_nodes = nodes
         self._joined: dict[str, FakeNode] = {}
         self._scheduler = Scheduler(client, clock, self.script, self._writes, active=schedule)
         self._workers: dict[str, PodWorker] = {}
@@ -82,25 +81,19 @@ class Kubelets:
         for worker in self._workers.values():
             worker.retry()
 
-    def restart(self, match: PodMatch, container: str) -> list[Key]:
-        """Kill a running container of those pods; the rest is up to their restart policy."""
-        return [worker.pod.key for worker in self._matching(match) if worker.end_container(container)]
+    def restart(self, match: PodMatch) -> list[Key]:
+        """Kill the main containers of those pods; the rest is up to their restart policy."""
+        return [worker.pod.key for worker in self._matching(match) if worker.end_main(KILLED)]
 
-    def restart_sandbox(self, match: PodMatch) -> list[Key]:
+    def restart_sandbox(self, match: PodMatch) -> None:
         """The node of those pods boots again: all their containers start again, beginning with the init containers."""
-        found = self._matching(match)
-        for worker in found:
+        for worker in self._matching(match):
             worker.restart_sandbox()
-        return [worker.pod.key for worker in found]
 
-    def finish(self, match: PodMatch, container: str = "main") -> list[Key]:
-        """That container of those pods ends with exit code 0."""
-        return [worker.pod.key for worker in self._matching(match) if worker.end_container(container, code=0)]
-
-    async def add_node(self, node: FakeNode) -> None:
-        """One more node, which joins at once."""
-        self.nodes[node.name] = node
-        await self._join(node)
+    def finish(self, match: PodMatch) -> None:
+        """The main containers of those pods end with exit code 0."""
+        for worker in self._matching(match):
+            worker.end_main(0)
 
     # --- Running ------------------------------------------------------------------------------------------------------
 
@@ -111,8 +104,8 @@ class Kubelets:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._writes.run())
-                for node in self.nodes.values():
-                    await self._join(node)
+                for node in self._first_nodes:
+                    await self.add_node(node)
                 group.create_task(self._config_maps.run())
                 await self._config_maps.wait_synced()
                 group.create_task(self._pods.run())
@@ -129,7 +122,8 @@ class Kubelets:
             with suppress(NotFound):
                 await self._client.delete(NODES, name)
 
-    async def _join(self, node: FakeNode) -> None:
+    async def add_node(self, node: FakeNode) -> None:
+        """One more node, which joins at once."""
         body = _node_object(node, stamp(self.now(node)))
         await self._client.create(NODES, body)
         self._joined[node.name] = node

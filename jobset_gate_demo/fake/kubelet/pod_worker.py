@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jobset_gate import names
+from jobset_gate_demo.fake.kubelet import pod_status
 from jobset_gate_demo.fake.kubelet.barrier import BarrierContainer, BarrierExit
-from jobset_gate_demo.fake.kubelet.pod_status import ContainerRecord, PodRecord, running, terminated, waiting
+from jobset_gate_demo.fake.kubelet.pod_status import ContainerRecord, PodRecord, terminated, waiting
 from jobset_gate_demo.fake.kubelet.pods import Behaviour, FakeNode, KubeletPod
 from jobset_gate_demo.fake.objects import Json
 
@@ -59,12 +60,12 @@ class PodWorker:
         if (old.annotations, old.labels) != (pod.annotations, pod.labels):
             self.later(self._behaviour.annotation_delay, self._gate.read)
 
-    def end_container(self, container: str, code: int = KILLED) -> bool:
-        """End a running container; the rest is up to the restart policy. False: it does not run."""
-        record = next((record for record in self._records if record.name == container and record.running), None)
-        if record is not None:
+    def end_main(self, code: int) -> bool:
+        """End the main containers that run; the rest is up to the restart policy. False: none runs."""
+        running = [record for record in self.record.mains if record.running]
+        for record in running:
             self._ended(record, BarrierExit(code))
-        return record is not None
+        return bool(running)
 
     def restart_sandbox(self) -> None:
         """All containers start again, init containers first; the pod and its volumes stay."""
@@ -122,13 +123,13 @@ class PodWorker:
             self._become(record, waiting("ImagePullBackOff", f'Back-off pulling image "{record.image}"'))
 
     def _run(self, record: ContainerRecord) -> None:
-        self._become(record, running(self._now()))
+        self._become(record, pod_status.running(self._now()))
         if record.name == names.BARRIER_CONTAINER:
             self._gate.start(self._specs[record.name], lambda ending: self._ended(record, ending))
         elif record in self.record.init:
             self._end_after(record, self._behaviour.init_seconds, 0)
         else:
-            seconds, code = self.host.script.main_end(self.pod, record.name)
+            seconds, code = self.host.script.main_end(self.pod)
             if seconds is not None:
                 self._end_after(record, seconds, code)
 

@@ -163,15 +163,15 @@ class PodFault:
     """What goes wrong with some pods while it is in force. Of several the first that sets a field wins.
 
     `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
-    `slow_start`: seconds before the kubelet does anything. `exit_codes`: of main containers by name, "*" for all.
-    `main_seconds`: when they end.
+    `slow_start`: seconds before the kubelet does anything. `main_seconds`: after which main containers end, with
+    `exit_code`.
     """
 
     where: PodMatch = PodMatch()
     unschedulable: str = ""
     image_pull_backoff: str = ""
     slow_start: float = 0.0
-    exit_codes: Mapping[str, int] = field(default_factory=dict)
+    exit_code: int = 0
     main_seconds: float | None = None
 
 
@@ -191,14 +191,10 @@ class FaultScript:
     def slow_start(self, pod: KubeletPod) -> float:
         return next((it.slow_start for it in self._of(pod) if it.slow_start), 0.0)
 
-    def main_end(self, pod: KubeletPod, container: str) -> tuple[float | None, int]:
-        """(seconds it runs, None: until stopped; exit code)."""
-        after: float | None
-        after, code = None, 0
-        for it in reversed(self._of(pod)):
-            after = after if it.main_seconds is None else it.main_seconds
-            code = it.exit_codes.get(container, it.exit_codes.get("*", code))
-        return after, code
+    def main_end(self, pod: KubeletPod) -> tuple[float | None, int]:
+        """(seconds that its main containers run, None: until stopped; exit code)."""
+        found = next((it for it in self._of(pod) if it.main_seconds is not None), PodFault())
+        return found.main_seconds, found.exit_code
 
     def _of(self, pod: KubeletPod) -> list[PodFault]:
         return [it for it in self.faults if it.where.matches(pod)]

@@ -148,7 +148,7 @@ async def test_a_group_goes_through_all_phases_and_back_to_pending_when_it_is_ta
             await stage.add_node(f"{kind}-more", "1", labels={"kind": kind})
         await pods(stage, 2, 3)
         await reported.until("Running", names.REASON_RUNNING, admitted=2, running=2)
-        assert len(kubelets.restart(PodMatch(name="*-2", namespace=stage.namespace), "main")) == len(KINDS)
+        assert len(kubelets.restart(PodMatch(name="*-2", namespace=stage.namespace))) == len(KINDS)
         await reported.until("Failed", names.REASON_FAILED, admitted=2, running=1, failed=1)
         await pods(stage, 4)  # another pod replaces it
         await reported.until("Running", names.REASON_RUNNING, admitted=3, running=2, failed=1)

@@ -70,7 +70,7 @@ def test_a_job_is_complete_when_every_index_has_succeeded(run: Run) -> None:
 
 def test_a_failed_pod_beyond_the_backoff_limit_fails_the_job_and_ends_its_pods(run: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.2, exit_codes={"main": 9}))
+        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.2, exit_code=9))
         await world.create(JOBS, job(3))
         failed = await world.until_condition(JOBS, "job", "Failed")
         assert failed["reason"] == "BackoffLimitExceeded"
