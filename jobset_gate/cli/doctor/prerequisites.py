@@ -23,24 +23,30 @@ _IMAGE: Final = re.compile(r"(?:^|/)jobset(?:-controller)?:(v?[0-9][^@]*)")
 async def kubernetes(reader: ClusterReader) -> list[Finding]:
     """The API server's."""
     version = await reader.server_version()
-    number = _number(version)
-    if number is None:
-        return [unknown("Kubernetes' version", f"the API server says {version!r}", "ask `kubectl version`")]
-    if number < KUBERNETES:
-        why = (
-            "API servers know match conditions from 1.30 on; older ones send every JobSet to the webhook, or refuse it"
-        )
-        return [error(f"Kubernetes {version} is too old", why, "use Kubernetes 1.30 or newer")]
-    return [ok(f"Kubernetes {version}")]
+    doubt = unknown("Kubernetes' version", f"the API server says {version!r}", "ask `kubectl version`")
+    why = "API servers know match conditions from 1.30 on; older ones send every JobSet to the webhook, or refuse it"
+    return [_judged("Kubernetes", version, KUBERNETES, why, doubt)]
 
 
 async def jobset(reader: ClusterReader) -> list[Finding]:
     """That of JobSet's controller, by the tag of its image."""
     tags = {tag for one in await reader.list_objects(DEPLOYMENTS) for tag in tags_of(one)}
+    what, remedy = "JobSet's version", "make sure that JobSet is 0.9 or newer"
     if not tags:
-        why = "no Deployment has an image jobset:VERSION"
-        return [unknown("JobSet's version", why, "make sure that JobSet is 0.9 or newer")]
-    return [_judged(tag) for tag in sorted(tags)]
+        return [unknown(what, "no Deployment has an image jobset:VERSION", remedy)]
+    why = "it drops unknown fields at admission, and its pods lack the label with the JobSet's UID: nothing is gated"
+    doubts = {tag: unknown(what, f"its image has the tag {tag}", remedy) for tag in tags}
+    return [_judged("JobSet", tag, JOBSET, why, doubts[tag]) for tag in sorted(tags)]
+
+
+def _judged(what: str, version: str, least: tuple[int, int], why: str, doubt: Finding) -> Finding:
+    """`why` an older one will not do; `doubt`: the finding on a version that says no number."""
+    found = _VERSION.match(version)
+    if found is None:
+        return doubt
+    if (int(found[1]), int(found[2])) < least:
+        return error(f"{what} {version} is too old", why, f"use {what} {least[0]}.{least[1]} or newer")
+    return ok(f"{what} {version}")
 
 
 def tags_of(deployment: Json) -> list[str]:
@@ -50,23 +56,6 @@ def tags_of(deployment: Json) -> list[str]:
 
 def _images(deployment: Json) -> list[str]:
     return [str(nested(it, "image")) for it in as_list(nested(deployment, "spec", "template", "spec", "containers"))]
-
-
-def _judged(tag: str) -> Finding:
-    number = _number(tag)
-    if number is None:
-        return unknown("JobSet's version", f"its image has the tag {tag}", "make sure that JobSet is 0.9 or newer")
-    if number < JOBSET:
-        why = (
-            "it drops unknown fields at admission, and its pods lack the label with the JobSet's UID: nothing is gated"
-        )
-        return error(f"JobSet {tag} is too old", why, "use JobSet 0.9 or newer")
-    return ok(f"JobSet {tag}")
-
-
-def _number(text: str) -> tuple[int, int] | None:
-    found = _VERSION.match(text)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 # --- CRDs ------------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class StartGroupPod:
 
     def outcome(self, settings: Settings) -> WebhookOutcome:
         """The webhook's answer, with paths in the object. Of a LeaderWorkerSet that is refused there are no pods."""
-        whole = self.item.workload
+        whole = self.item.workload if kind_of(self.item.value) == LWS.kind else None
         if whole is not None and judge(whole, settings).field_errors:
             return WebhookOutcome(self.pod)
         found = judge(self.pod, settings)
