@@ -24,7 +24,6 @@ def replicated_job(
     init_containers: Sequence[Mapping[str, Any]] = (),
     pod: Mapping[str, Any] | None = None,
     pod_metadata: Mapping[str, Any] | None = None,
-    metadata: Mapping[str, Any] | None = None,
     job: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Json:
@@ -45,10 +44,7 @@ def replicated_job(
         **(job or {}),
         "template": template,
     }
-    job_template: Json = {"spec": job_spec}
-    if metadata:
-        job_template["metadata"] = dict(metadata)
-    return {"name": name, "replicas": replicas, **fields, "template": job_template}
+    return {"name": name, "replicas": replicas, **fields, "template": {"spec": job_spec}}
 
 
 def jobset(
@@ -58,15 +54,12 @@ def jobset(
     replicated_jobs: Sequence[Mapping[str, Any]] | None = None,
     config: Mapping[str, Any] | None = None,
     annotations: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Json:
     """A JobSet. `config` is its groupSchedulingConfig (None: no gang); `spec` are further fields such as suspend."""
     metadata: Json = {"name": name, "namespace": namespace}
     if annotations:
         metadata["annotations"] = dict(annotations)
-    if labels:
-        metadata["labels"] = dict(labels)
     jobs = [replicated_job()] if replicated_jobs is None else replicated_jobs
     wanted: Json = {} if config is None else {names.CONFIG_FIELD: dict(config)}
     return {
