@@ -289,7 +289,7 @@ class _Opening:
 
     async def _release(self, client: Client, workload: WorkloadSeen, user: str, seconds: float) -> str:
         subject = kubectl_name(workload)
-        async with GangView(client, workload, self.permissions, pods=False) as view:
+        async with GangView(client, GangSnapshot(workload=workload), self.permissions, pods=False) as view:
             await _check_watch(view, subject)  # without the right to watch nothing is changed
             message = f"{user} opens the gate of attempt {workload.attempt} now, without the missing pods"
             try:

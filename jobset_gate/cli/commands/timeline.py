@@ -13,8 +13,8 @@ import typer
 
 from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.names import resolve_gang
-from jobset_gate.cli.fetch.resolver import find, open_resolver
+from jobset_gate.cli.fetch.names import find, resolve_gang
+from jobset_gate.cli.fetch.resolver import open_resolver
 from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_lws_timelines, fetch_pod_group_timelines
 from jobset_gate.cli.options import (
     ControllerConfig,

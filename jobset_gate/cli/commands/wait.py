@@ -1,23 +1,20 @@
 """`wait`: until a gang is released or a pod group satisfied, or has timed out; for scripts and pipelines."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from jobset_gate.barrier.source import Source
 from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
 from jobset_gate.cli.fetch.names import KIND_OF, resolve_gang
-from jobset_gate.cli.fetch.outcome import GANG_GOALS, WaitGoal, WaitOutcome, gang_outcome, timeout_error
-from jobset_gate.cli.fetch.resolver import Resolver, find, open_resolver
-from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, PodGroupView, find_lws_view, get_gang, wait_until
+from jobset_gate.cli.fetch.outcome import GANG_GOALS, WaitGoal, timeout_error
+from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
+from jobset_gate.cli.fetch.view import WatchView, find_view, wait_until
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
@@ -31,7 +28,6 @@ from jobset_gate.cli.options import (
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.sources.table import JOBSET
 
 _OF_POD_GROUPS: Final = (WaitGoal.OPENED, WaitGoal.SATISFIED)
@@ -96,8 +92,7 @@ async def run(
 ) -> ExitCode:
     """Prints the outcome of each; `goal` None: what the user hopes for, by kind. A failure comes before a timeout."""
     async with open_resolver(invocation, config) as resolver:
-        waits = [_Wait(resolver, it, goal, seconds) for it in dict.fromkeys(arguments)]
-        codes = await asyncio.gather(*(it.run() for it in waits))
+        codes = await asyncio.gather(*(_wait(resolver, it, goal, seconds) for it in dict.fromkeys(arguments)))
     for line in resolver.permissions.missing:
         output.err(f"warning: {line}")
     return next((code for code in (ExitCode.USAGE, ExitCode.ERROR, ExitCode.TIMEOUT) if code in codes), ExitCode.OK)
@@ -116,66 +111,31 @@ def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> Resource
     return it
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    resolver: Resolver
-    argument: ResourceArgument
-    goal: WaitGoal | None
-    seconds: float
+async def _wait(resolver: Resolver, argument: ResourceArgument, goal: WaitGoal | None, seconds: float) -> ExitCode:
+    """Waits, and prints how it ended."""
+    if argument.kind is ResourceKind.ANY and goal in _OF_POD_GROUPS:
+        argument = replace(argument, kind=ResourceKind.POD_GROUP)
+    try:
+        argument = await resolve_gang(resolver.client, resolver.namespace, argument)
+        if argument.kind is ResourceKind.ANY and goal is WaitGoal.RELEASED:
+            argument = replace(argument, kind=ResourceKind.JOBSET)
+        view = await find_view(resolver, argument, explains=False)
+        reached = await _outcome(resolver, view, goal or view.goal, seconds)
+    except CommandError as failed:
+        output.err(f"error: {failed}")
+        return failed.code
+    output.out(reached + "\n")
+    return ExitCode.OK
 
-    async def run(self) -> ExitCode:
-        """Waits, and prints how it ended."""
-        argument = self.argument
-        if argument.kind is ResourceKind.ANY and self.goal in _OF_POD_GROUPS:
-            argument = replace(argument, kind=ResourceKind.POD_GROUP)
-        try:
-            argument = await resolve_gang(self.resolver.client, self.resolver.namespace, argument)
-            if argument.kind is ResourceKind.ANY and self.goal is WaitGoal.RELEASED:
-                argument = replace(argument, kind=ResourceKind.JOBSET)
-            if argument.kind is ResourceKind.LWS:
-                reached = await self._groups(argument.name)
-            else:
-                reached = await find(argument, self._gang, self._pod_group)
-        except CommandError as failed:
-            output.err(f"error: {failed}")
-            return failed.code
-        output.out(reached + "\n")
-        return ExitCode.OK
 
-    async def _gang(self, source: Source, name: str) -> str:
-        """Raises CommandError if anything but the goal comes."""
-        its, goal = self.resolver, self.goal or WaitGoal.RELEASED
-        gang = await get_gang(its.client, its.namespace, source, name, its.permissions)
-        now = gang_outcome(gang, time.time())
-        if not now.is_over(goal) and self.seconds > 0:
-            async with GangView(its.client, gang.workload, its.permissions, pods=False) as view:
-                with suppress(TimeoutError):
-                    now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
-        return self._result(kubectl_name(gang.workload), argument_of(gang.workload), goal, now)
-
-    async def _groups(self, name: str) -> str:
-        """Of a LeaderWorkerSet. Raises CommandError if anything but the goal comes."""
-        goal = self.goal or WaitGoal.RELEASED
-        async with await find_lws_view(self.resolver, name) as view:
+async def _outcome(resolver: Resolver, view: WatchView, goal: WaitGoal, seconds: float) -> str:
+    """Raises CommandError if anything but the goal comes."""
+    now = view.first
+    if not now.is_over(goal) and seconds > 0:
+        async with view:
             with suppress(TimeoutError):
-                now = await wait_until(view, lambda _: True, max(self.seconds, FIRST_READ_TIMEOUT))
-                now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
-        return self._result(view.subject, view.subject, goal, now)
-
-    async def _pod_group(self, name: str) -> str:
-        """Raises CommandError if anything but the goal comes."""
-        goal, now = self.goal or WaitGoal.SATISFIED, WaitOutcome()
-        # Whether there is room is of no interest here, so neither nodes nor what is bound to them have to be watched.
-        settings = self.resolver.settings.model_copy(update={"capacity_check": CapacityCheck.OFF})
-        async with PodGroupView(self.resolver, name, settings) as view:
-            with suppress(TimeoutError):
-                now = await wait_until(view, lambda _: True, max(self.seconds, FIRST_READ_TIMEOUT))
-                now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
-        return self._result(view.subject, view.subject, goal, now)
-
-    def _result(self, subject: str, name: str, goal: WaitGoal, now: WaitOutcome) -> str:
-        """Raises CommandError if the goal was not reached."""
-        if not now.is_over(goal):
-            why = self.resolver.invocation.command(f"jobset-gate why {name} -n {self.resolver.namespace}")
-            raise timeout_error(subject, goal, self.seconds, why)
-        return now.text(subject, goal)
+                now = await wait_until(view, lambda now: now.is_over(goal), seconds)
+    if not now.is_over(goal):
+        why = resolver.invocation.command(f"jobset-gate why {view.argument} -n {resolver.namespace}")
+        raise timeout_error(view.subject, goal, seconds, why)
+    return now.text(view.subject, goal)

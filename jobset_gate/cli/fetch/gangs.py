@@ -226,7 +226,7 @@ class GangSource(ResourceSource):
             return of[0].pods_selector(self._name)
         return f"{names.GATED}={of[0].gated}" if len(of) == 1 else GATED
 
-    # --- Handlers in addition to those of the cache ------------------------------------------------------------------
+    # --- Handlers, in addition to those of the cache -----------------------------------------------------------------
 
     def _workload_handler(
         self, handler: Callable[[ObjectChange[Any]], None]

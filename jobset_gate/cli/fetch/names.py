@@ -2,16 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import PodSeen
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.source import PAGE, ObjectNotFound, forbidden_text
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
@@ -23,6 +24,7 @@ from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.sources import lws, startgroup
 from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
+T = TypeVar("T")
 SOURCE_OF: Final = {
     ResourceKind.JOBSET: JOBSET,
     ResourceKind.JOB: JOB,
@@ -88,6 +90,26 @@ def gated_gang(pod: Json) -> ResourceArgument | None:
         if not source.gates_pods and gated == source.gated and (name := labels.get(source.pods_label)):
             return ResourceArgument(kind, name)
     return None
+
+
+async def find(
+    argument: ResourceArgument,
+    gang: Callable[[Source, str], Awaitable[T]],
+    pod_group: Callable[[str], Awaitable[T]],
+) -> T:
+    """A gang or a pod group, looked up as the kind says; of a bare name the JobSet, or else the pod group."""
+    if argument.kind is ResourceKind.POD_GROUP:
+        return await pod_group(argument.name)
+    source = SOURCE_OF.get(argument.kind)
+    try:
+        return await gang(source or JOBSET, argument.name)
+    except ObjectNotFound as absent:
+        if source is not None:
+            raise
+        try:
+            return await pod_group(argument.name)
+        except ObjectNotFound:
+            raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
 
 
 # --- A bare name -----------------------------------------------------------------------------------------------------

@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -21,7 +20,7 @@ from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups, ungated
-from jobset_gate.cli.fetch.names import SOURCE_OF, gated_gang, get_pod, resolve_name
+from jobset_gate.cli.fetch.names import SOURCE_OF, find, gated_gang, get_pod, resolve_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
@@ -35,9 +34,6 @@ from jobset_gate.objects.unstructured import Json, as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
 from jobset_gate.sources import startgroup
-from jobset_gate.sources.table import JOBSET
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,26 +185,6 @@ async def _with_capacity(client: Client, seen: GangSnapshot) -> GangSnapshot:
     except (Forbidden, NotFound):
         return seen
     return msgspec.structs.replace(seen, cannot_gather=startgroup.lacks_capacity(found, seen.workload))
-
-
-async def find(
-    argument: ResourceArgument,
-    gang: Callable[[Source, str], Awaitable[T]],
-    pod_group: Callable[[str], Awaitable[T]],
-) -> T:
-    """A gang or a pod group, looked up as the kind says; of a bare name the JobSet, or else the pod group."""
-    if argument.kind is ResourceKind.POD_GROUP:
-        return await pod_group(argument.name)
-    source = SOURCE_OF.get(argument.kind)
-    try:
-        return await gang(source or JOBSET, argument.name)
-    except ObjectNotFound as absent:
-        if source is not None:
-            raise
-        try:
-            return await pod_group(argument.name)
-        except ObjectNotFound:
-            raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
 
 
 @asynccontextmanager

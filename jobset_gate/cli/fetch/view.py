@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
-from jobset_gate.cli.fetch.gangs import GangSource, fetch_gang, kubectl_name
-from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, fetch_groups
-from jobset_gate.cli.fetch.names import SOURCE_OF, gated_gang
+from jobset_gate.cli.fetch.gangs import GangSource, argument_of, fetch_gang, kubectl_name
+from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups, fetch_groups
+from jobset_gate.cli.fetch.names import find, gated_gang
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome, pod_group_outcome
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.explain.gang import explain_pod_group
-from jobset_gate.sources.table import JOBSET, LWS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.sources.table import LWS
 
 if TYPE_CHECKING:
-    from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
+    from jobset_gate.barrier.model import GangSnapshot
     from jobset_gate.barrier.source import Source
     from jobset_gate.cli.fetch.resolver import Resolver
     from jobset_gate.cli.fetch.source import Permissions
@@ -52,38 +53,36 @@ async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seco
     return now
 
 
-async def find_view(resolver: Resolver, argument: ResourceArgument) -> WatchView:
-    """The gang that is named. Raises CommandError for what is not there, may not be read, or has no gate."""
+async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains: bool = True) -> WatchView:
+    """What is named, read once. Raises CommandError for what is not there, may not be read, or has no gate.
+
+    `explains` False: only `outcome` is asked for, so that less has to be read.
+    """
     argument = await resolver.resolve(argument)
     if argument.kind is ResourceKind.POD:
         argument = await _gang_of_pod(resolver, argument.name)
+    controller = await resolver.controller() if explains else None
+    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
+
+    async def gang(source: Source, name: str) -> WatchView:
+        found = await get_gang(client, namespace, source, name, permissions)
+        return GangView(client, found, permissions, controller, pods=explains)
+
+    async def pod_group(name: str) -> WatchView:
+        settings = resolver.settings
+        if not explains:  # then neither nodes nor what is bound to them have to be watched
+            settings = settings.model_copy(update={"capacity_check": CapacityCheck.OFF})
+        view = PodGroupView(resolver, name, settings, controller)
+        await view.load()
+        if not await view.is_there():
+            raise ObjectNotFound(f"pod group {name} not found in namespace {namespace}")
+        view.first = await view.outcome()
+        return view
 
     if argument.kind is ResourceKind.LWS:
-        return await find_lws_view(resolver, argument.name)
-    source, before = SOURCE_OF.get(argument.kind), ""
-    if argument.kind is not ResourceKind.POD_GROUP:
-        try:
-            return await _gang_view(resolver, source or JOBSET, argument.name)
-        except ObjectNotFound as absent:
-            if source is not None:
-                raise
-            before = f"{absent}, and "
-    return PodGroupView(resolver, argument.name, resolver.settings, await resolver.controller(), before)
-
-
-async def _gang_view(resolver: Resolver, source: Source, name: str) -> GangView:
-    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
-    found, controller = await asyncio.gather(
-        get_gang(client, namespace, source, name, permissions), resolver.controller()
-    )
-    return GangView(client, found.workload, permissions, controller)
-
-
-async def find_lws_view(resolver: Resolver, name: str) -> LeaderWorkerSetView:
-    """All groups of a LeaderWorkerSet. Raises CommandError if it is not there or asks for no gate."""
-    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
-    _, controller = await asyncio.gather(fetch_groups(client, namespace, name, permissions), resolver.controller())
-    return LeaderWorkerSetView(client, namespace, name, permissions, controller)
+        groups = await fetch_groups(client, namespace, argument.name, permissions)
+        return LeaderWorkerSetView(client, groups, permissions, controller)
+    return await find(argument, gang, pod_group)
 
 
 async def _gang_of_pod(resolver: Resolver, name: str) -> ResourceArgument:
@@ -115,16 +114,17 @@ class GangView(GangSource):
     def __init__(
         self,
         client: Client,
-        workload: WorkloadSeen,
+        found: GangSnapshot,
         permissions: Permissions,
         controller: ControllerStatus | None = None,
         *,
         pods: bool = True,
     ) -> None:
+        workload = found.workload
         super().__init__(client, workload.namespace, permissions, of=(workload.source,), name=workload.name, pods=pods)
-        self.subject = kubectl_name(workload)
+        self.subject, self.argument = kubectl_name(workload), argument_of(workload)
+        self.first = gang_outcome(found, time.time())
         self._uid, self._controller = workload.uid, controller
-        self._is_pods = workload.source.gates_pods
         self._events = GangEvents(client, workload.namespace, permissions)
 
     async def outcome(self) -> WaitOutcome:
@@ -145,9 +145,12 @@ class GangView(GangSource):
         return found.gang if found and found.gang.workload.uid == self._uid else None
 
     def _outcome(self, gang: GangSnapshot | None) -> WaitOutcome:
-        if gang is None:
-            return WaitOutcome(message="has no pod now" if self._is_pods else "was deleted", final=not self._is_pods)
-        return gang_outcome(gang, time.time())
+        if gang is not None:
+            return gang_outcome(gang, time.time())
+        (source,) = self._of
+        return WaitOutcome(
+            message="has no pod now" if source.gates_pods else "was deleted", final=not source.gates_pods
+        )
 
 
 # --- All groups of a LeaderWorkerSet ----------------------------------------------------------------------------------
@@ -161,14 +164,14 @@ class LeaderWorkerSetView(LeaderWorkerSetSource):
     def __init__(
         self,
         client: Client,
-        namespace: str,
-        name: str,
+        found: LwsGroups,
         permissions: Permissions,
         controller: ControllerStatus | None = None,
     ) -> None:
-        super().__init__(client, namespace, name, permissions)
-        self.subject = f"{LWS.resource}/{name}"
-        self._controller, self._events = controller, GangEvents(client, namespace, permissions)
+        super().__init__(client, found.namespace, found.name, permissions)
+        self.subject = self.argument = f"{LWS.resource}/{found.name}"
+        self.first = found.outcome(time.time())
+        self._controller, self._events = controller, GangEvents(client, found.namespace, permissions)
 
     async def outcome(self) -> WaitOutcome:
         return self.groups().outcome(time.time())
@@ -194,25 +197,17 @@ class PodGroupView(PodGroupSource):
     goal = WaitGoal.SATISFIED
 
     def __init__(
-        self,
-        resolver: Resolver,
-        name: str,
-        settings: Groups,
-        controller: ControllerStatus | None = None,
-        before: str = "",
+        self, resolver: Resolver, name: str, settings: Groups, controller: ControllerStatus | None = None
     ) -> None:
-        """`before`: what else was looked for under that name, for the message that there is no such group."""
         controlled = bool(controller is not None and controller.leads)
         super().__init__(resolver.client, resolver.namespace, resolver.permissions, settings, controlled=controlled)
-        self.subject = f"podgroup/{name}"
-        self._name, self._controller, self._before = name, controller, before
-        self._place = f"in namespace {resolver.namespace}"
+        self.subject = self.argument = f"podgroup/{name}"
+        self.first = WaitOutcome()
+        self._name, self._controller = name, controller
 
-    async def ready(self) -> None:
-        """Raises ObjectNotFound if there is no such group."""
-        await super().ready()
-        if await self._status() is None:
-            raise ObjectNotFound(f"{self._before}pod group {self._name} not found {self._place}")
+    async def is_there(self) -> bool:
+        """Whether there is such a group."""
+        return await self._status() is not None
 
     async def outcome(self) -> WaitOutcome:
         return pod_group_outcome(await self._status())
@@ -231,7 +226,8 @@ class PodGroupView(PodGroupSource):
 
 
 WatchView = GangView | LeaderWorkerSetView | PodGroupView
-"""`async with` it: one gang. `goal` is what the user hopes for, `subject` what other commands call it.
+"""`async with` it: one gang. `goal` is what the user hopes for; `subject` and `argument` are what messages, and other
+commands of ours, call it; `first` is how far it had come when it was found.
 
 `await outcome()` tells how far it has come, `await state()` the same, explained.
 """

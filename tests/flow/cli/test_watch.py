@@ -76,7 +76,7 @@ async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: Sto
     ran = await watching
     assert (ran.code, "error: " in ran.err) == (1, True)
     ran = await watch("train")
-    missing = f"error: JobSet train not found in namespace {stored.namespace}, and pod group train not found"
+    missing = f"error: JobSet train not found in namespace {stored.namespace}, and no pod group of that name"
     assert (ran.code, ran.out, missing in ran.err) == (1, "", True)
     await stored.jobset(config=False, gated=False)
     ran = await watch("jobset/train")
