@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from jobset_gate import names
 from jobset_gate.errors import JobsetGateError
@@ -15,6 +16,7 @@ from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.sources.table import JOB, JOBSET, SOURCES
 
+AnySection = TypeVar("AnySection", bound="Section")
 DEFAULT_IMAGE: Final = "busybox:1.37"
 DEFAULT_USER: Final = 65532
 DEFAULT_POLL_SECONDS: Final = 0.2
@@ -62,7 +64,9 @@ class BadSettings(JobsetGateError, ValueError):
     """Settings that cannot be used; one line per bad value, each with its path."""
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """Part of the settings file: keys in camelCase, and no others."""
+
     model_config = ConfigDict(
         strict=True,
         frozen=True,
@@ -73,14 +77,14 @@ class _Section(BaseModel):
     )
 
 
-class Resources(_Section):
+class Resources(Section):
     """A container's requests and limits, by resource name, as Kubernetes writes them."""
 
     requests: dict[str, _Quantity] = {}
     limits: dict[str, _Quantity] = {}
 
 
-class Barrier(_Section):
+class Barrier(Section):
     """The init container that holds a pod."""
 
     image: Annotated[str, Field(pattern=r"^\S+$")] = DEFAULT_IMAGE
@@ -113,7 +117,7 @@ def _known_sources(given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in SOURCES if name in given)
 
 
-class Gangs(_Section):
+class Gangs(Section):
     """Gangs with a start barrier."""
 
     sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = DEFAULT_SOURCES
@@ -127,7 +131,7 @@ class Gangs(_Section):
         return any(SOURCES[name].gates_pods for name in self.sources)
 
 
-class Groups(_Section):
+class Groups(Section):
     """Pod groups: whose pods are held, and when a group is opened (G2, G3, G4, G6)."""
 
     enabled: bool = True
@@ -151,7 +155,7 @@ class Groups(_Section):
     """Gates removed at once."""
 
 
-class Settings(_Section):
+class Settings(Section):
     """Settings of the webhook, and those that it shares with the controller."""
 
     barrier: Barrier = Field(default_factory=Barrier)
@@ -161,19 +165,20 @@ class Settings(_Section):
 
 def load(values: Mapping[str, Any] | None) -> Settings:
     """Settings from a mapping as YAML gives it, keys in camelCase; raises BadSettings naming every bad value."""
+    return load_section(Settings, values)
+
+
+def load_section(section: type[AnySection], values: Any, path: str = "") -> AnySection:
+    """The same of the section at that path."""
     try:
-        return Settings.model_validate({} if values is None else values)
+        return section.model_validate({} if values is None else values)
     except ValidationError as problem:
-        raise BadSettings(error_lines(problem)) from problem
+        lines = (_error_line(detail, path) for detail in problem.errors(include_url=False))
+        raise BadSettings("\n".join(lines)) from problem
 
 
-def error_lines(problem: ValidationError, section: str = "") -> str:
-    """One line for each bad value of a section, with its path."""
-    lines = []
-    for detail in problem.errors(include_url=False):
-        path = section
-        for key in detail["loc"]:
-            path = child_path(path, key)
-        message = detail["msg"]
-        lines.append(f"{path or 'settings'}: {format_value(detail['input'])}: {message[:1].lower()}{message[1:]}")
-    return "\n".join(lines)
+def _error_line(detail: ErrorDetails, path: str) -> str:
+    for key in detail["loc"]:
+        path = child_path(path, key)
+    message = detail["msg"]
+    return f"{path or 'settings'}: {format_value(detail['input'])}: {message[:1].lower()}{message[1:]}"

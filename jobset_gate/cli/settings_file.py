@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field
 
 from jobset_gate import settings
 from jobset_gate.cli.exits import CommandError
@@ -19,16 +18,10 @@ _Seconds = Annotated[float, Field(gt=0, le=3600)]
 _Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class ControllerSection(BaseModel):
+class ControllerSection(settings.Section):
     """The section `controller`. Durations in seconds; None leaves it to the controller."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        defer_build=True,  # most commands need it only where there is a file
-    )
+    model_config = ConfigDict(strict=False)
 
     workers: _Many | None = None
     """Concurrent reconciles of gangs."""
@@ -85,7 +78,7 @@ def read(path: Path | None) -> SettingsFile:
         raise CommandError(f"{path}: settings are one YAML mapping")
     rest = {key: value for key, value in values.items() if key != SECTION}
     try:
-        return SettingsFile(settings.load(rest), _controller(values.get(SECTION)))
+        return SettingsFile(settings.load(rest), settings.load_section(ControllerSection, values.get(SECTION), SECTION))
     except settings.BadSettings as problem:
         raise CommandError(f"{path}: " + "; ".join(str(problem).splitlines())) from problem
 
@@ -93,10 +86,3 @@ def read(path: Path | None) -> SettingsFile:
 def read_groups(path: Path | None) -> settings.Groups:
     """What concerns pod groups. Raises CommandError as `read` does."""
     return settings.Groups() if path is None else read(path).admission.groups
-
-
-def _controller(section: Any) -> ControllerSection:
-    try:
-        return ControllerSection.model_validate({} if section is None else section)
-    except ValidationError as problem:
-        raise settings.BadSettings(settings.error_lines(problem, SECTION)) from problem
