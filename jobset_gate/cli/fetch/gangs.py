@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -142,7 +142,7 @@ class GangSource(ResourceSource):
         self._leader_worker_sets: dict[ObjectKey, tuple[lws.LeaderWorkerSetSeen | None]] = {}
         """None for one without a config."""
         self._selected: dict[ObjectKey, PodSeen] = {}
-        """Pods of start groups that fit the selector."""
+        """Pods of start groups that fit the selector, which is enough for all pods of the group."""
 
     # --- What is read ------------------------------------------------------------------------------------------------
 
@@ -260,21 +260,22 @@ class GangSource(ResourceSource):
             self._add_missing_of_lws()
         if STATEFUL_SETS in self._forbidden:
             self._assume_worker_sets()
-        keys = sorted(filter(self._selects, self._cache.keys()), key=_order)
+        fitting = {GangKey(it.namespace, it.gang, it.source) for it in self._selected.values()}
+        keys = sorted(filter(lambda key: self._selects(key, fitting), self._cache.keys()), key=_order)
         return [self._fetched(key, seen) for key in keys if (seen := self._cache.peek(key)) is not None]
 
     def one(self) -> FetchedGang | None:
         """The one that was selected by name; None if it is not there, or asks for no gate."""
         return next(iter(self.gangs()), None)
 
-    def _selects(self, key: GangKey) -> bool:
+    def _selects(self, key: GangKey, fitting: Collection[GangKey]) -> bool:
         """Pods of other owners have the same label, and objects that go with a workload are read without selector."""
         if self._name:
             return key.name == self._name
         if self._selector and key.source == LWS.name:
             return (key.namespace, lws.parent_name(key)) in self._leader_worker_sets
         if self._selector and key.source == START_GROUP.name:
-            return any(GangKey(it.namespace, it.gang, it.source) == key for it in self._selected.values())
+            return key in fitting
         return True
 
     def _fetched(self, key: GangKey, seen: GangSnapshot) -> FetchedGang:
