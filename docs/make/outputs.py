@@ -7,7 +7,7 @@ from docs.make.api_schemas import API_SCHEMAS
 from docs.make.kinds import kind
 from docs.make.markdown import code, page, paragraph, table
 from docs.make.schemas import SCHEMAS
-from jobset_gate.cli.printers.findings import REASONS
+from jobset_gate.cli.commands.validate import REASONS
 
 Json = dict[str, Any]
 _WITHIN: Final = "{}[]"

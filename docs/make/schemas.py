@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.printers.findings import REASONS
+from jobset_gate.cli.commands.validate import REASONS
 
 # Every field has a description and is always there.
 

@@ -15,7 +15,6 @@ from jobset_gate.cli.manifests.reader import ManifestDocument, ManifestOptions, 
 from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import output as out
-from jobset_gate.cli.printers.findings import one_line
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.settings import Settings
 
@@ -63,7 +62,7 @@ def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool)
         judged = {it.path: found for it in items(document) if (found := judge_item(it, settings)) is not None}
         for item in items(document):
             for line in (*_complaints(item, judged.get(item.path)), *_of_pods(item, settings)):
-                out.err(one_line(line))
+                out.err(out.one_line(line))
         pods = [it.outcome(settings) for item in items(document) for it in start_groups.pods_of(item)]
         refused = refused or any(outcome.field_errors for outcome in (*judged.values(), *pods))
         rendered += [_with(document, judged), *(outcome.stored for outcome in pods)]

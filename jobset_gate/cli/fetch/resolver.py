@@ -30,7 +30,7 @@ from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import STATEFUL_SETS
-from jobset_gate.objects.unstructured import Json, as_map, nested
+from jobset_gate.objects.unstructured import as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
 from jobset_gate.sources import startgroup
@@ -58,15 +58,13 @@ class Resolver:
     namespace: str
     settings: Groups
     invocation: Invocation = field(default_factory=Invocation)
-    lease_namespaces: Sequence[str] = ()
-    """Further namespaces in which a controller's Lease may be."""
     permissions: Permissions = field(default_factory=Permissions)
     _controller: ControllerStatus | None = None
     _statuses: list[GroupStatus] | None = None
 
     async def controller(self) -> ControllerStatus:
         if self._controller is None:
-            self._controller = await controller_status(self.client, *self.lease_namespaces)
+            self._controller = await controller_status(self.client, self.client.access.namespace)
         return self._controller
 
     async def explain_all(self, arguments: Sequence[str], owner: str = "") -> tuple[list[ExplainedObject], ExitCode]:
@@ -85,20 +83,12 @@ class Resolver:
 
     async def explain(self, argument: ResourceArgument) -> list[ExplainedObject]:
         """Everything of that name. Raises CommandError if there is nothing, or nothing that may be read."""
-        argument = await self.resolve(argument)
+        argument = await resolve_name(self.client, self.namespace, argument)
         if argument.kind is ResourceKind.POD:
             return await self._gangs_of_pod(argument.name)
         if argument.kind is ResourceKind.LWS:
             return await self._groups(argument.name)
         return await find(argument, self._gang, self._pod_groups)
-
-    async def resolve(self, argument: ResourceArgument) -> ResourceArgument:
-        """What a bare name, or that of a TrainJob or start group, means. Raises CommandError unless it is one thing."""
-        return await resolve_name(self.client, self.namespace, argument)
-
-    async def pod(self, name: str) -> Json:
-        """Raises ObjectNotFound, and CommandError where the pod may not be read."""
-        return await get_pod(self.client, self.namespace, name)
 
     async def statuses(self) -> list[GroupStatus]:
         """Of all pod groups of the namespace."""
@@ -154,7 +144,7 @@ class Resolver:
         return [ExplainedObject(self.invocation.rewrite_explanation(whole), groups=groups), *found.values()]
 
     async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:
-        pod = await self.pod(name)
+        pod = await get_pod(self.client, self.namespace, name)
         found: list[ExplainedObject] = []
         if names.POD_GROUP_LABEL in as_map(nested(pod, "metadata", "labels")):
             its = [it for it in await self.statuses() if any(one.name == name for one in it.snapshot.members)]
@@ -193,4 +183,4 @@ async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIte
     settings = settings_file.read_groups(config)
     async with invocation.cluster.connect() as client:
         own = client.access.namespace
-        yield Resolver(client, invocation.namespace or own, settings, invocation, (own,))
+        yield Resolver(client, invocation.namespace or own, settings, invocation)

@@ -12,7 +12,7 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import GangSource, argument_of, fetch_gang, kubectl_name
 from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups, fetch_groups
-from jobset_gate.cli.fetch.names import find, gated_gang
+from jobset_gate.cli.fetch.names import find, gated_gang, get_pod, resolve_name
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome, pod_group_outcome
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound
@@ -58,7 +58,7 @@ async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains:
 
     `explains` False: only `outcome` is asked for, so that less has to be read.
     """
-    argument = await resolver.resolve(argument)
+    argument = await resolve_name(resolver.client, resolver.namespace, argument)
     if argument.kind is ResourceKind.POD:
         argument = await _gang_of_pod(resolver, argument.name)
     controller = await resolver.controller() if explains else None
@@ -87,7 +87,7 @@ async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains:
 
 async def _gang_of_pod(resolver: Resolver, name: str) -> ResourceArgument:
     """Its workload if that has a barrier, since the pod's start waits for it; else its pod group."""
-    if gang := gated_gang(await resolver.pod(name)):
+    if gang := gated_gang(await get_pod(resolver.client, resolver.namespace, name)):
         return gang
     for status in await resolver.statuses():
         if any(it.name == name for it in status.snapshot.members):

@@ -72,6 +72,11 @@ def err(line: str) -> None:
     sys.stderr.write(terminal_text.lines(line) + "\n")
 
 
+def one_line(text: str) -> str:
+    """Keys and names of a manifest may hold line breaks, and would fake further lines."""
+    return text.replace("\n", "\\n").replace("\r", "\\r")
+
+
 # --- Columns ---------------------------------------------------------------------------------------------------------
 
 _GAP = "   "

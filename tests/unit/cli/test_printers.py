@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.barrier.model import Generation, MissingByReason
+from jobset_gate.cli.commands.describe import MOST_ROWS, job_rows
 from jobset_gate.cli.fetch.outcome import WaitOutcome
 from jobset_gate.cli.fetch.view import ViewState
 from jobset_gate.cli.printers import watch as printed
-from jobset_gate.cli.printers.description import MOST_ROWS, job_rows
 from jobset_gate.cli.printers.listing import ItemPrinter, Output, OutputFormat, PrintedItem
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_json, timeline_table

@@ -9,7 +9,7 @@ import yaml
 
 from docs.make.schemas import SCHEMAS
 from jobset_gate import names
-from jobset_gate.cli.printers.findings import REASONS
+from jobset_gate.cli.commands.validate import REASONS
 from jobset_gate.objects.field_error import CauseType
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.manifest_texts import CONFIG, RING, TRAIN, noted, train
