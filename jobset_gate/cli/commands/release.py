@@ -163,8 +163,7 @@ class _Opening:
             return f"{named} unchanged: no group of it waits"
         user = await self._user(client, acts.reference_of(next(iter(waiting.values()))))
         numbers = ", ".join(map(str, waiting))
-        if self.options.dry_run is DryRun.NONE:
-            self._confirm(f"{LWS.kind} {groups.namespace}/{groups.name}, groups {numbers}", "")
+        self._confirm(f"{LWS.kind} {groups.namespace}/{groups.name}, groups {numbers}", "")
         return "\n".join([await self._released(client, it, user) for it in waiting.values()])
 
     async def _bypass_groups(self, client: Client, groups: LwsGroups) -> str:
@@ -175,12 +174,8 @@ class _Opening:
             return f"{named} unchanged: its gate is bypassed already"
         target = acts.Target(LEADER_WORKER_SETS, its.name, its.namespace, its.uid, "group")
         user = await self._user(client, target.reference)
-        if self.options.dry_run is not DryRun.NONE:
-            if self.options.dry_run is DryRun.SERVER:
-                await acts.set_annotation(client, target, dry_run=True)
-            return f"{named} bypassed{self.options.dry_run.suffix}"
         self._confirm(f"{LWS.kind} {its.namespace}/{its.name}", target.new_start)
-        return await _bypass(client, target, user, named)
+        return await self._tried(client, target, named) or await _bypass(client, target, user, named)
 
     async def _user(self, client: Client, about: ObjectReference) -> str:
         """Who asks. Raises CommandError where the Event that says so may not be written."""
@@ -244,7 +239,7 @@ class _Opening:
             raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
 
     def _confirm(self, subject: str, new_start: str) -> None:
-        if self.options.yes:
+        if self.options.yes or self.options.dry_run is not DryRun.NONE:
             return
         if not sys.stdin.isatty():
             raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
@@ -257,19 +252,23 @@ class _Opening:
     async def _opened(self, client: Client, workload: WorkloadSeen, user: str) -> str:
         subject = f"{workload.source.kind} {workload.namespace}/{workload.shown_name}"
         if workload.source.gates_pods:  # bypass has refused it
-            if self.options.dry_run is DryRun.NONE:
-                self._confirm(subject, "")
+            self._confirm(subject, "")
             return await self._released(client, workload, user)
-        target = acts.target_of(workload)
-        if self.options.dry_run is not DryRun.NONE:
-            if self.options.dry_run is DryRun.SERVER:
-                await acts.set_annotation(client, target, dry_run=True)
-            done = "bypassed" if self.seconds is None else "released"
-            return f"{kubectl_name(workload)} {done}{self.options.dry_run.suffix}"
+        target, named = acts.target_of(workload), kubectl_name(workload)
         self._confirm(subject, target.new_start)
+        if tried := await self._tried(client, target, named):
+            return tried
         if self.seconds is None:
-            return await _bypass(client, target, user, kubectl_name(workload))
+            return await _bypass(client, target, user, named)
         return await self._release(client, workload, user, self.seconds)
+
+    async def _tried(self, client: Client, target: acts.Target, named: str) -> str:
+        """What a dry run says; "" if this is none."""
+        if self.options.dry_run is DryRun.NONE:
+            return ""
+        if self.options.dry_run is DryRun.SERVER:
+            await acts.set_annotation(client, target, dry_run=True)
+        return f"{named} {'bypassed' if self.seconds is None else 'released'}{self.options.dry_run.suffix}"
 
     async def _released(self, client: Client, workload: WorkloadSeen, user: str) -> str:
         """Of a pod source: the decision is written here, or tried."""
