@@ -56,7 +56,7 @@ async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seco
 async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains: bool = True) -> WatchView:
     """What is named, read once. Raises CommandError for what is not there, may not be read, or has no gate.
 
-    `explains` False: only `outcome` is asked for, so that less has to be read.
+    `explains` False: only `outcome` is called, so that less has to be read.
     """
     argument = await resolve_name(resolver.client, resolver.namespace, argument)
     if argument.kind is ResourceKind.POD:
