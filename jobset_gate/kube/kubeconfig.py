@@ -153,7 +153,7 @@ def choose_context(places: str, overrides: Overrides) -> ChosenContext:
 
 def _merge(places: str, *, required: bool) -> tuple[dict[str, dict[str, Json]], str]:
     """The entries of each section by name, and the current context: the first file that names something counts."""
-    from yaml import CSafeLoader, YAMLError, load  # noqa: PLC0415 - a pod in the cluster reads no kubeconfig
+    from yaml import YAMLError, safe_load  # noqa: PLC0415 - a pod in the cluster reads no kubeconfig
 
     files = [Path(it).expanduser() for it in places.split(os.pathsep) if it]
     found: dict[str, dict[str, Json]] = {section: {} for section in _SECTIONS}
@@ -162,7 +162,7 @@ def _merge(places: str, *, required: bool) -> tuple[dict[str, dict[str, Json]], 
         raise InvalidKubeConfig(f"kubeconfig {places}: there is no such file")
     for file in there:
         try:
-            config = load(file.read_text(), CSafeLoader)
+            config = safe_load(file.read_text())
             current = current or _typed(config.get("current-context") or "", str)
             for section, key in _SECTIONS.items():
                 names = [_typed(it["name"], str) for it in config.get(section) or ()]
