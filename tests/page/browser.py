@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Page, Route, async_playwright, expect
 
+from tests.fakes import eventually
 from tests.fakes.served_page import ServedPage
 from tests.tools.catalog import CHROMIUM
 
-PATIENCE: Final = 30_000.0
-"""Milliseconds after which something has not happened. A busy machine is slow."""
+PATIENCE: Final = 1000 * eventually.PATIENCE
+"""Milliseconds."""
 
 AXE: Final = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 """The library that looks for what keeps people out; it comes with the package, not from the network."""

@@ -15,6 +15,7 @@ from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode
 from tests.fakes.cli_runner import CliShell, RunCli, Terminal
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.object_view import ObjectView
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups
@@ -98,10 +99,10 @@ async def test_a_release_that_is_interrupted_leaves_nothing_behind(
         running = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "jobset_gate.cli", *words, stdin=pipe, stdout=pipe, stderr=pipe
         )
-        await view.until(lambda found: any(_has_note(it) for it in found), 90)
+        await view.until(lambda found: any(_has_note(it) for it in found), PATIENCE)
         running.send_signal(how)
-        _, err = await asyncio.wait_for(running.communicate(), 90)
-        await view.until(lambda found: not any(_has_note(it) for it in found), 90)
+        _, err = await asyncio.wait_for(running.communicate(), PATIENCE)
+        await view.until(lambda found: not any(_has_note(it) for it in found), PATIENCE)
     assert (running.returncode, b"Traceback" in err) == (code, False)
 
 

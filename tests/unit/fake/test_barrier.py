@@ -8,6 +8,7 @@ from pathlib import Path
 from jobset_gate import names
 from jobset_gate.injection import container
 from jobset_gate_demo.fake.kubelet.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
+from tests.fakes.eventually import PATIENCE
 
 OWN = BarrierIdentity(uid="u1", attempt="2", epoch="3", limit=0.0)
 CASES = {
@@ -57,5 +58,5 @@ def _run(text: str, file: str, folder: Path) -> BarrierExit:
         "JOBSET_GATE_TERMINATION_LOG": str(log),
     }
     script = Path(container.__file__).with_name("barrier.sh")
-    ended = subprocess.run(["/bin/sh", str(script)], env=env, capture_output=True, timeout=30, check=False)  # noqa: S603
+    ended = subprocess.run(["/bin/sh", str(script)], env=env, capture_output=True, timeout=PATIENCE, check=False)  # noqa: S603
     return BarrierExit(ended.returncode, log.read_text() if log.exists() else "")

@@ -13,6 +13,7 @@ import pytest
 from jobset_gate.injection import inject
 from tests.fakes.admission_reviews import body, patched, response
 from tests.fakes.admission_server import admission_server, client, trusting
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobsets import barrier, created, jobset
 from webhook.bodies import LARGEST_BODY
 from webhook.server import WebhookServer, random_suffix, random_token
@@ -209,7 +210,7 @@ async def test_an_idle_connection_gets_a_503_and_does_not_keep_the_server_runnin
         assert b"\r\nConnection: close\r\n" in head
         if leaves:
             writer.close()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await stopping
             assert await reader.read() == b"", "the server has closed it"
         writer.close()

@@ -20,6 +20,7 @@ from jobset_gate.kube.kubeconfig import in_memory_file
 from jobset_gate.settings import Settings
 from tests.fakes.admission_server import BUNDLE, admission_server, client, trusting
 from tests.fakes.certificates import write_files
+from tests.fakes.eventually import PATIENCE
 from webhook.certs import ca as authority
 from webhook.certs.ca import KeyPair, joined
 from webhook.certs.serving import SelfSigned, ServingCertificate, ServingFiles, self_signed, untrusted_reason
@@ -59,7 +60,7 @@ async def test_changed_files_are_reloaded_in_the_background(tmp_path: Path) -> N
     reported: asyncio.Queue[bool] = asyncio.Queue()
     watching = asyncio.create_task(tls.run(every=0, on_reload=reported.put_nowait))
     write_files(second, tmp_path)
-    while not await asyncio.wait_for(reported.get(), 10):
+    while not await asyncio.wait_for(reported.get(), PATIENCE):
         pass  # it may have read between the two writes
     watching.cancel()
     assert tls.reload() is None
