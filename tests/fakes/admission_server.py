@@ -1,8 +1,8 @@
 """A webhook of the test's own, on a free port, and a client that trusts it."""
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -24,6 +24,7 @@ from webhook.server import WebhookServer, serve
 BUNDLE = self_signed()
 WEBHOOK_TIMEOUT = 30
 """The longest that an API server allows: the webhook, or another process of the test, may be short of CPU."""
+Registered = AbstractAsyncContextManager[WebhookServer]
 
 
 @asynccontextmanager
@@ -77,8 +78,7 @@ def limited(configuration: dict[str, Any], namespace: str) -> dict[str, Any]:
     return configuration
 
 
-@asynccontextmanager
-async def registered(client: Client, namespace: str, settings: Settings | None = None) -> AsyncIterator[WebhookServer]:
+def registered(client: Client, namespace: str, settings: Settings | None = None) -> Registered:
     """A webhook that is registered for the JobSets of one namespace, once an API server asks it about them."""
     probe = jobset(name="probe")
     probe["metadata"]["namespace"] = namespace
@@ -87,16 +87,11 @@ async def registered(client: Client, namespace: str, settings: Settings | None =
         with suppress(Invalid):  # the validating one was read first, and misses the other's work
             await client.create(JOBSETS, probe, namespace, dry_run=True)
 
-    async with admission_server(settings) as server:
-        made = registration.configurations((settings or Settings()).gangs, **_where(server, namespace))
-        async with _in_force(client, server, [limited(it, namespace) for it in made], ask):
-            yield server
+    gangs = (settings or Settings()).gangs
+    return _registered(client, namespace, settings, lambda where: registration.configurations(gangs, **where), ask)
 
 
-@asynccontextmanager
-async def registered_for_pods(
-    client: Client, namespace: str, settings: Settings | None = None
-) -> AsyncIterator[WebhookServer]:
+def registered_for_pods(client: Client, namespace: str, settings: Settings | None = None) -> Registered:
     """The same for the pods of groups."""
     groups = (settings or Settings()).groups
 
@@ -104,32 +99,21 @@ async def registered_for_pods(
         for way in groups.ways:
             await client.create(PODS, pod(way, schedulerName=groups.scheduler_names[0]), namespace, dry_run=True)
 
-    async with admission_server(settings) as server:
-        made = pod_configuration(groups, **_where(server, namespace))
-        async with _in_force(client, server, [limited(made, namespace)], ask):
-            yield server
+    return _registered(client, namespace, settings, lambda where: [pod_configuration(groups, **where)], ask)
 
 
-@asynccontextmanager
-async def registered_for_start_groups(
-    client: Client, namespace: str, settings: Settings
-) -> AsyncIterator[WebhookServer]:
+def registered_for_start_groups(client: Client, namespace: str, settings: Settings) -> Registered:
     """The same for the pods of start groups."""
 
     async def ask() -> None:
         probe = start_groups.pod("probe", owner("StatefulSet", "set", "u"))
         await client.create(PODS, probe, namespace, dry_run=True)
 
-    async with admission_server(settings) as server:
-        made = barrier_pod_configuration(settings.gangs, **_where(server, namespace))
-        async with _in_force(client, server, [limited(made, namespace)], ask):
-            yield server
+    gangs = settings.gangs
+    return _registered(client, namespace, settings, lambda where: [barrier_pod_configuration(gangs, **where)], ask)
 
 
-@asynccontextmanager
-async def registered_for_leader_worker_sets(
-    client: Client, namespace: str, settings: Settings
-) -> AsyncIterator[WebhookServer]:
+def registered_for_leader_worker_sets(client: Client, namespace: str, settings: Settings) -> Registered:
     """The same for LeaderWorkerSets and the pods of their groups."""
 
     async def ask() -> None:
@@ -139,35 +123,39 @@ async def registered_for_leader_worker_sets(
             await client.create(LEADER_WORKER_SETS, probe, namespace, dry_run=True)
         await client.create(PODS, leader_worker_sets.pod(), namespace, dry_run=True)
 
-    async with admission_server(settings) as server:
-        where = _where(server, namespace)
-        made = [
-            *registration.configurations(settings.gangs, **where),
-            barrier_pod_configuration(settings.gangs, **where),
-        ]
-        async with _in_force(client, server, [limited(it, namespace) for it in made], ask):
-            yield server
+    def made(where: HookOptions) -> list[dict[str, Any]]:
+        pods = barrier_pod_configuration(settings.gangs, **where)
+        return [*registration.configurations(settings.gangs, **where), pods]
 
-
-def _where(server: WebhookServer, namespace: str) -> HookOptions:
-    suffix = f"-{namespace}"
-    return {"url": server.url, "ca_bundle": BUNDLE.ca_bundle, "suffix": suffix, "timeout_seconds": WEBHOOK_TIMEOUT}
+    return _registered(client, namespace, settings, made, ask)
 
 
 @asynccontextmanager
-async def _in_force(
-    client: Client, server: WebhookServer, made: Sequence[dict[str, Any]], ask: Callable[[], Awaitable[None]]
-) -> AsyncIterator[None]:
+async def _registered(
+    client: Client,
+    namespace: str,
+    settings: Settings | None,
+    make: Callable[[HookOptions], Iterable[dict[str, Any]]],
+    ask: Callable[[], Awaitable[None]],
+) -> AsyncIterator[WebhookServer]:
     """Nothing tells when an API server has read its configurations but a request that comes to all these webhooks."""
-    stored = [(VALIDATING_WEBHOOKS if it["kind"].startswith("V") else MUTATING_WEBHOOKS, it) for it in made]
-    for resource, configuration in stored:
-        await client.create(resource, configuration)
-    try:
-        counted, sent = RequestCounter(server), 0
-        while sent < len(stored):
-            await ask()
-            sent = counted.sent()
-        yield
-    finally:
+    async with admission_server(settings) as server:
+        where: HookOptions = {
+            "url": server.url,
+            "ca_bundle": BUNDLE.ca_bundle,
+            "suffix": f"-{namespace}",
+            "timeout_seconds": WEBHOOK_TIMEOUT,
+        }
+        made = [limited(it, namespace) for it in make(where)]
+        stored = [(VALIDATING_WEBHOOKS if it["kind"].startswith("V") else MUTATING_WEBHOOKS, it) for it in made]
         for resource, configuration in stored:
-            await client.delete(resource, configuration["metadata"]["name"])
+            await client.create(resource, configuration)
+        try:
+            counted, sent = RequestCounter(server), 0
+            while sent < len(stored):
+                await ask()
+                sent = counted.sent()
+            yield server
+        finally:
+            for resource, configuration in stored:
+                await client.delete(resource, configuration["metadata"]["name"])
