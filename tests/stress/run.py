@@ -28,7 +28,7 @@ def main() -> int:
     for source in [options.source] if options.source else PLAYED:
         if options.seed is None:
             numbers = range(options.first, options.first + options.schedules)
-            with ProcessPoolExecutor(options.jobs, initializer=_quiet) as pool:
+            with ProcessPoolExecutor(options.jobs, initializer=quiet) as pool:
                 right = pool.map(partial(_is_right, source), numbers, chunksize=100)
                 failed = [number for number, it in zip(numbers, right, strict=True) if not it]
             _say(f"{source}: {len(numbers):,} schedules, {len(failed)} wrong")
@@ -60,7 +60,7 @@ def _say(words: str) -> None:
     sys.stdout.flush()
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """The controllers log each failed call; a schedule makes many of them fail."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
 
@@ -76,5 +76,5 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    _quiet()
+    quiet()
     sys.exit(main())

@@ -5,18 +5,27 @@ killed between any two of them. The oracle judges it, by its own reading of the 
 and what is true. `make stress` tries many more schedules than every run of the tests does.
 """
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
+import structlog
 
-from tests.stress.world.cluster import GangShape
+from tests.stress.run import quiet
+from tests.stress.world.objects import GangShape
 from tests.stress.world.schedule import Schedule, at_random, cut_down, fault, play, steps_of
 from tests.stress.world.world import RunEnding
 
 WALKS = {"jobset": 160, "job": 160, "startgroup": 400, "lws": 400}
 PARTS = 4
 """Each a test of its own: seconds of pure computing, which may take many times that on a busy machine."""
-pytestmark = pytest.mark.usefixtures("quiet")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    quiet()
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.mark.parametrize("source", WALKS)

@@ -17,8 +17,8 @@ from jobset_gate.sources import lws, startgroup
 from jobset_gate.sources.table import config_map_name
 from tests.fakes.memory_api import Api, Json
 from tests.stress.members.judge import GroupJudge, LeaderJudge, MemberJudge, size_of
-from tests.stress.world.cluster import Cluster, GangShape
-from tests.stress.world.objects import JOBSET, notes_of, running, stamp
+from tests.stress.world.cluster import Cluster
+from tests.stress.world.objects import JOBSET, GangShape, notes_of, running, stamp
 
 OWNER = "owner-uid"
 LEADER = f"{JOBSET}-0"

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import BarrierStage, PodSeen, Verdict, VerdictKind
-from tests.stress.world.cluster import GangShape
+from tests.stress.world.objects import GangShape
 
 
 class MemberJudge:

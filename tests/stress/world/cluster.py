@@ -7,7 +7,6 @@ two calls in a row. The barrier follows A5 word by word and shares no code with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey, Generation
@@ -20,6 +19,7 @@ from tests.stress.world.objects import (
     LOADERS,
     TOKEN,
     WORKERS,
+    GangShape,
     PassedBarrier,
     align,
     attempt_of,
@@ -38,24 +38,6 @@ from tests.stress.world.objects import (
     stamp,
     timed_out,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class GangShape:
-    """A gang: `replicas` Indexed Jobs of `width` pods, and one NonIndexed Job of `loaders` pods if there are any."""
-
-    replicas: int = 1
-    width: int = 2
-    loaders: int = 0
-    timeout: int | None = 30
-    releases_on_timeout: bool = False
-    pods_restart: bool = False
-    """restartPolicy OnFailure: a barrier that failed runs again."""
-    source: str = "jobset"
-    clears_start: bool = False
-    """The Job controller of Kubernetes 1.36: it clears a suspended Job's startTime."""
-    of_job: bool = False
-    """The owner of a start group's pods is a batch Job: the success of a pod is final."""
 
 
 class Cluster:

@@ -18,6 +18,24 @@ STREAM = {"name": names.ENV_STREAM, "value": f"http://gate/v1/gangs/default/{JOB
 
 
 @dataclass(frozen=True, slots=True)
+class GangShape:
+    """A gang: `replicas` Indexed Jobs of `width` pods, and one NonIndexed Job of `loaders` pods if there are any."""
+
+    replicas: int = 1
+    width: int = 2
+    loaders: int = 0
+    timeout: int | None = 30
+    releases_on_timeout: bool = False
+    pods_restart: bool = False
+    """restartPolicy OnFailure: a barrier that failed runs again."""
+    source: str = "jobset"
+    clears_start: bool = False
+    """The Job controller of Kubernetes 1.36: it clears a suspended Job's startTime."""
+    of_job: bool = False
+    """The owner of a start group's pods is a batch Job: the success of a pod is final."""
+
+
+@dataclass(frozen=True, slots=True)
 class PassedBarrier:
     """A barrier obeyed a verdict."""
 

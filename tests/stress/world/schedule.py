@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.stress.members import steps as members
-from tests.stress.world.cluster import GangShape
+from tests.stress.world.objects import GangShape
 from tests.stress.world.steps import MOST, Run
 from tests.stress.world.world import RunEnding, World
 

@@ -17,9 +17,9 @@ from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
 from tests.stress.members.cluster import LeaderCluster, RingCluster
 from tests.stress.members.oracle import LeaderOracle, RingOracle
 from tests.stress.world.bare_job import JobCluster
-from tests.stress.world.cluster import Cluster, GangShape
+from tests.stress.world.cluster import Cluster
 from tests.stress.world.facts import RawGeneration, alive, finished, generation_of
-from tests.stress.world.objects import holds, life_of_jobset
+from tests.stress.world.objects import GangShape, holds, life_of_jobset
 from tests.stress.world.oracle import Oracle
 from tests.stress.world.replica import Replica
 from tests.stress.world.streams import FakeStreams
