@@ -29,21 +29,6 @@ def extended() -> Json:
     return crd
 
 
-def test_the_patch_holds_for_one_resource_version_and_the_right_place_in_the_list() -> None:
-    first, second = crd_schema.extension(stored())
-    assert first == {"op": "test", "path": "/metadata/resourceVersion", "value": "7"}
-    assert second["path"] == (
-        "/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/groupSchedulingConfig"
-    )
-
-
-def test_what_is_extended_needs_no_patch_and_what_is_not_no_removal() -> None:
-    assert crd_schema.is_extended(extended())
-    assert crd_schema.extension(extended()) == []
-    assert not crd_schema.is_extended(stored())
-    assert crd_schema.retraction(stored()) == []
-
-
 def test_a_field_of_another_owner_is_left_alone_both_ways() -> None:
     """A JobSet that has the field itself one day is its owner."""
     crd = extended()
@@ -58,20 +43,6 @@ def test_odd_crds_are_reported_to_be_no_place_for_the_field() -> None:
         crd = {"metadata": {"resourceVersion": "1"}, "spec": spec}
         assert not crd_schema.can_be_extended(crd)
         assert not crd_schema.is_extended(crd)
-
-
-def test_what_we_owned_goes_to_the_one_who_applies_and_the_rest_stays() -> None:
-    ours = entry(crd_schema.MANAGER, "Update", "f:versions")
-    updater = entry("edit", "Update", "f:scope", time="9")
-    applier = entry("owner", "Apply", "f:group", time="3")
-    status = entry("kube-apiserver", "Update", subresource="status")
-    crd = stored([updater, applier, ours, status])
-    assert not crd_schema.is_not_owner(crd)
-    assert crd_schema.managed_fields_without_us(crd) == [
-        updater,
-        entry("owner", "Apply", "f:group", "f:versions", time="3"),
-        status,
-    ]
 
 
 def test_what_another_manager_owns_already_is_given_to_no_other() -> None:

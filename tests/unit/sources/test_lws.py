@@ -146,11 +146,6 @@ def test_without_leader_there_is_no_gang() -> None:
     assert lws.gather(GROUP, [read_pod(worker_pod(1))], SETS, lws.NO_PARENT, None) is None
 
 
-def test_size_and_timeout_are_the_leaders() -> None:
-    its = workload(leader_pod("A", size=4, notes=TIMEOUT), worker_pod(1, size=2))
-    assert (its.targets[0].expected, its.config.timeout) == (4, 60)
-
-
 def test_only_bypass_and_what_follows_a_timeout_are_the_parents() -> None:
     notes = TIMEOUT | {names.BYPASS: "true", names.ON_TIMEOUT: "Release"}
     mine = workload(leader_pod("A", notes=notes))

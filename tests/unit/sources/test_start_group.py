@@ -110,13 +110,6 @@ def test_a_size_that_the_webhook_refuses_is_none(size: str) -> None:
 # --- All of them -----------------------------------------------------------------------------------------------------
 
 
-def test_the_pods_are_the_slots_of_one_job() -> None:
-    decision = decided(Wait, gathered(member("a", RUNS, size="3"), member("b", RUNS, size="3")), NOW)
-    assert (decision.started, decision.expected) == (2, 3)
-    bodies = [member(it, RUNS, size="3") for it in "abc"]
-    assert isinstance(decide(gathered(*bodies), NOW), Decide)
-
-
 FIVE, SIX, ANY = ({CONFIG: config} for config in ('{"timeoutAfterSeconds": 5}', '{"timeoutAfterSeconds": 6}', "{}"))
 RELEASE, BYPASS = {"jobset-gate.dev/on-timeout": "Release"}, {"jobset-gate.dev/bypass": "true"}
 LEAVING = "2026-08-01T10:00:40Z"
