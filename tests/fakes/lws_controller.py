@@ -17,7 +17,7 @@ from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.sources import lws
 from tests.fakes.memory_api import Json
-from tests.fakes.start_group_controller import SPACE, StartGroupController
+from tests.fakes.start_group_controller import SPACE, STATEFUL_SET, StartGroupController, pod_body
 from tests.fakes.wire_objects import BARRIER
 
 LWS_UID = "lws-uid"
@@ -40,29 +40,14 @@ def _pod(
     name: str, uid: str, owner: tuple[str, str], place: tuple[int, int], init: tuple[Json, ...], **more: Any
 ) -> Json:
     notes = {names.LWS_SIZE: str(more.pop("size", 2)), names.CONFIG: "{}", names.TOKEN: f"token-of-{uid}"}
-    containers = [{"name": it} for it in more.pop("barrier", (BARRIER,))]
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": SPACE,
-            "uid": uid,
-            "resourceVersion": "1",
-            "creationTimestamp": "2026-08-01T10:00:00Z",
-            "labels": {
-                names.GATED: names.GATED_LWS,
-                names.LWS_NAME: "vllm",
-                names.LWS_GROUP_INDEX: str(place[0]),
-                names.LWS_WORKER_INDEX: str(place[1]),
-            },
-            "annotations": notes | more.pop("notes", {}),
-            "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner[0], "uid": owner[1], "controller": True}
-            ],
-        }
-        | more.pop("meta", {}),
-        "spec": {"nodeName": "node-7", "initContainers": containers, "containers": [{"name": "main"}]},
-        "status": {"phase": more.pop("phase", "Pending"), "initContainerStatuses": list(init)},
-    }
+    group, index = map(str, place)
+    labels = {names.GATED: names.GATED_LWS, names.LWS_NAME: "vllm", names.LWS_GROUP_INDEX: group}
+    meta = {
+        "labels": labels | {names.LWS_WORKER_INDEX: index},
+        "annotations": notes | more.pop("notes", {}),
+        "ownerReferences": [STATEFUL_SET | {"name": owner[0], "uid": owner[1]}],
+    } | more.pop("meta", {})
+    return pod_body(name, uid, init, **({"barrier": (BARRIER,)} | more), **meta)
 
 
 def worker_set(leader: str = "A", group: int = 2) -> Json:

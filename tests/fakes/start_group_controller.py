@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,20 +30,20 @@ STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ring", 
 
 def member(name: str, *init: Json, size: str = "2", phase: str = "Pending", **meta: Any) -> Json:
     """A pod of the group `ring` under a StatefulSet, with these statuses of init containers; its UID is its name."""
+    more = {"barrier": meta.pop("init", (BARRIER,)), "phase": phase}
     notes = {names.START_SIZE: size, names.TOKEN: f"token-of-{name}"} | meta.pop("notes", {})
-    containers = [{"name": it} for it in meta.pop("init", (BARRIER,))]
+    meta = {"labels": {names.START_GROUP: "ring"}, "annotations": notes, "ownerReferences": [STATEFUL_SET]} | meta
+    return pod_body(name, name, init, **more, **meta)
+
+
+def pod_body(
+    name: str, uid: str, init: Sequence[Json], *, barrier: Iterable[str], phase: str = "Pending", **meta: Any
+) -> Json:
+    """A pod with these init containers and their statuses."""
+    containers = [{"name": it} for it in barrier]
+    known = {"resourceVersion": "1", "creationTimestamp": "2026-08-01T10:00:00Z"}
     return {
-        "metadata": {
-            "name": name,
-            "namespace": SPACE,
-            "uid": name,
-            "resourceVersion": "1",
-            "creationTimestamp": "2026-08-01T10:00:00Z",
-            "labels": {names.START_GROUP: "ring"},
-            "annotations": notes,
-            "ownerReferences": [STATEFUL_SET],
-        }
-        | meta,
+        "metadata": {"name": name, "namespace": SPACE, "uid": uid} | known | meta,
         "spec": {"nodeName": "node-7", "initContainers": containers, "containers": [{"name": "main"}]},
         "status": {"phase": phase, "initContainerStatuses": list(init)},
     }
