@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 import pytest
+from typing_extensions import override
 
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
@@ -14,12 +15,30 @@ from jobset_gate.kube.errors import Expired, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import running_informer
-from tests.fakes.tunnel_proxy import TunnelProxy
+from tests.fakes.tcp_forwarder import StreamPair, TcpForwarder
 from tests.plane.places import Binaries
 from tests.plane.planes import Real
 from tests.plane.real import RealPlane
 
 pytestmark = [pytest.mark.real]
+
+
+class TunnelProxy(TcpForwarder):
+    """An HTTP proxy on loopback that knows CONNECT alone. `targets` are the host:port that were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets: set[str] = set()
+
+    @override
+    async def connect(self, near: StreamPair) -> StreamPair:
+        verb, target, _ = (await near[0].readuntil(b"\r\n\r\n")).split(b" ", 2)
+        assert verb == b"CONNECT"
+        self.targets.add(target.decode())
+        host, port = target.decode().rsplit(":", 1)
+        far = await asyncio.open_connection(host, int(port))
+        near[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        return far
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,14 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
-from jobset_gate.kube.resources import JOBSETS
-from tests.fakes.admission_server import registered
+from jobset_gate.kube.resources import JOBSETS, PODS
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
+from tests.fakes.admission_server import registered, registered_for_pods
+from tests.fakes.grouped_pods import gates, pod
 from tests.fakes.jobsets import Json, changed, epoch, jobset, pod_spec
 from tests.fakes.other_webhook import another_webhook
+from tests.fakes.podgroups.sources import PLUGINS
+from webhook.registration import POD_RULE
 
 INITS = "/spec/replicatedJobs/0/template/spec/template/spec/initContainers"
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -84,3 +88,33 @@ async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(c
     async with called(client, namespace, "zzz-strict-policy", strip):
         with pytest.raises(Invalid, match="no start barrier"):
             await client.create(JOBSETS, gang(namespace), namespace)
+
+
+# --- Pods of groups ---------------------------------------------------------------------------------------------------
+
+
+def into_another_group(made: Json) -> list[Json]:
+    """Also a pod without labels."""
+    labels = made["metadata"].get("labels", {})
+    change = {"op": "add", "path": "/metadata/labels", "value": labels | {PLUGINS: "other"}}
+    return [] if labels.get(PLUGINS) == "other" else [change]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("aa-queues", pod()), ("zzz-last", pod(Format.SCHEDULER_PLUGINS, "first"))],
+    ids=["called before ours", "called after ours, which is called again"],
+)
+async def test_a_pod_is_held_for_the_group_that_is_stored(
+    client: Client, namespace: str, name: str, given: Json
+) -> None:
+    async with (
+        registered_for_pods(client, namespace),
+        another_webhook(client, namespace, name, into_another_group, rule=POD_RULE),
+    ):
+        made = given
+        while into_another_group(made):  # a dry run tells when the other one is called
+            made = await client.create(PODS, given, namespace, dry_run=True)
+    key = PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace=namespace, name="other")
+    assert made["metadata"]["labels"][names.POD_GROUP_LABEL] == group_label(key)
+    assert gates(made) == [names.POD_GROUP_GATE]

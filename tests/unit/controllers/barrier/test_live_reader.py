@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from controllers.barrier.live_reader import LiveReader
@@ -11,14 +12,18 @@ from jobset_gate import names
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.model import GangSnapshot, PendingCause, PendingReason, VerdictKind
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.runtime.paging import PAGE
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import decided, missing_slots
+from tests.fakes.large_lists import LargeListServer, peak
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
+from tests.fakes.scripted_server import ScriptedServer
 from tests.fakes.wire_objects import BARRIER, JOB_UID, TEN_O_CLOCK, bare_job, bare_job_pod, owner, read_job, status
 
 LATE = gangs.T0 + 300
@@ -194,3 +199,24 @@ async def test_only_a_job_that_is_still_there_starts_its_gang(api: Api, look: Li
         api.put(PODS, bare_job_pod(index, RUNS))
     live = await look.refresh(GangSnapshot(workload=job.workload, jobs=(job,), pods=(), config_map=None), reasons=False)
     assert isinstance(decide(live, TEN_O_CLOCK + 60), Decide) is (uid == JOB_UID)
+
+
+# --- Events that a tenant has written ---------------------------------------------------------------------------------
+
+
+def event_line(job: str, message: str) -> bytes:
+    return msgspec.json.encode({"involvedObject": {"kind": "Job", "name": job}, "message": message})
+
+
+async def test_150_events_of_almost_etcds_limit_cost_the_memory_of_one() -> None:
+    large = event_line("train-workers-1", "x" * 1_400_000)
+    every = LargeListServer([event_line("train-workers-0", "exceeded quota: pods"), *([large] * 150)])
+    found: dict[str, str] = {}
+
+    async def read(client: Client) -> None:
+        found.update(await LiveReader(client).list_denials("ns"))
+
+    async with ScriptedServer() as server, Client(Access(server.url)) as client:
+        server.lists.extend([every] * 100)
+        assert await peak(read(client)) < 16
+    assert found["train-workers-0"] == "exceeded quota: pods"

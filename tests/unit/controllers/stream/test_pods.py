@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from jobset_gate import names
+from jobset_gate.kube.resources import PODS
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.gangs import verdict
 from tests.fakes.gate_stream import MOMENT, ServedBook, StreamClient, serving, until
+from tests.fakes.lws_controller import LwsController, leader_pod, worker_pod, worker_set
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.start_group_controller import (
@@ -146,3 +148,52 @@ async def test_another_shape_of_the_path_is_refused(gate: ServedGroup, where: st
     gate.ring.show(member("a"))
     assert await (await gate.request(where)).status() == 400
     assert gate.outcomes == ["malformed"]
+
+
+# --- Pods of a LeaderWorkerSet: only those of the present leader wait for its verdict ---------------------------------
+
+
+class ServedLeaderWorkerSet(ServedBook):
+    """The stream of a controller of the LeaderWorkerSet `vllm`."""
+
+    def __init__(self, vllm: LwsController) -> None:
+        super().__init__(vllm.waiters)
+        self.vllm = vllm
+
+    async def ask(self, uid: str) -> StreamClient:
+        return await self.request(f"/v1/pods/{SPACE}/token-of-{uid}/{uid}/0/0/{uid}")
+
+
+@pytest.fixture
+async def workers(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[ServedLeaderWorkerSet]:
+    async with serving(ServedLeaderWorkerSet(LwsController(api, memory, clock))) as made:
+        yield made
+
+
+async def test_leader_and_worker_are_answered_each_with_its_own_address(workers: ServedLeaderWorkerSet) -> None:
+    workers.vllm.show(worker_set(), leader_pod("A"), worker_pod(1))
+    clients = [await (await workers.ask(uid)).held() for uid in ("A", "A-1")]
+    await workers.vllm.reconcile()
+    answers = [(await client.rest()).partition("\n")[0] for client in clients]
+    assert answers == ["release A 0 0 AllPodsStarted", "release A-1 0 0 AllPodsStarted"]
+
+
+async def test_a_worker_whose_stateful_set_is_unknown_is_refused_and_asks_again(workers: ServedLeaderWorkerSet) -> None:
+    workers.vllm.put(worker_set(), leader_pod("A"), worker_pod(1))
+    workers.vllm.watch(PODS)
+    assert await (await workers.ask("A-1")).status() == 429
+    workers.vllm.watch()
+    await (await workers.ask("A-1")).held()
+    assert set(workers.vllm.seen.announced) == {"A-1"}
+
+
+async def test_a_worker_of_an_earlier_leader_is_sent_away_and_gets_no_verdict(workers: ServedLeaderWorkerSet) -> None:
+    workers.vllm.show(worker_set(), leader_pod("A"), worker_pod(1))
+    old = await (await workers.ask("A-1")).held()
+    workers.vllm.remove("vllm-2")
+    workers.vllm.show(leader_pod("B", size=1))
+    new = await (await workers.ask("B")).held()
+    await workers.vllm.reconcile()
+    assert (await new.rest()).partition("\n")[0] == "release B 0 0 AllPodsStarted"
+    assert await old.rest() == ""
+    assert await (await workers.ask("A-1")).status() == 429
