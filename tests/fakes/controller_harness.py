@@ -1,4 +1,4 @@
-"""The parts of a controller of gangs, put together over an API in memory: a test sees each pass."""
+"""The parts of a controller of gangs, put together over an API in memory; the test drives each pass."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def check(
 ) -> None:
     """Nothing was refused to it; without any of its rights something would have been.
 
-    `without`: manifests that give it rights that are not tried here. `spared`: rights that may be needless.
+    `without`: manifests whose rights are left out. `spared`: rights that may be needless.
     """
     asked = asked_for(release.requests(account))
     its = granted(release.manifests, account, release.namespace) - granted(without, account, release.namespace)

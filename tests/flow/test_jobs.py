@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -19,7 +20,11 @@ from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import job
 from tests.fakes.object_view import ObjectView
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import Environment, Json, alive, condition, held, runs
+from tests.flow.environment import Environment, Json, alive, condition, environment, held, runs
+from tests.plane.kinds import install_all
+from tests.plane.places import Binaries
+from tests.plane.planes import Real, fresh_name
+from tests.plane.real import RealPlane
 
 RUN = "run"
 STUCK = PodFault(PodMatch(index=1), image_pull_backoff=names.BARRIER_CONTAINER)
@@ -205,3 +210,33 @@ async def test_a_condition_for_a_deleted_job_is_refused_on_the_next_of_its_name(
     with pytest.raises(Invalid) as refused:
         await run.patch({"metadata": {"uid": "another"}, "status": {"conditions": []}}, status=True)
     assert is_stale_patch(refused.value)
+
+
+# --- Before Kubernetes 1.36 -------------------------------------------------------------------------------------------
+
+
+OLDER = ("MutableSchedulingDirectivesForSuspendedJobs=false", "MutablePodResourcesForSuspendedJobs=false")
+"""With these the Job controller behaves as it did."""
+
+
+@pytest.fixture
+async def older_stage(control_plane_binaries: Binaries) -> AsyncIterator[Environment]:
+    running = RealPlane(control_plane_binaries, features=OLDER, prepare=install_all)
+    try:
+        plane, namespace = Real(await asyncio.to_thread(running.start)), fresh_name()
+        await plane.make_namespace(namespace)
+        async with environment(plane, namespace) as made:
+            yield made
+    finally:
+        await asyncio.to_thread(running.stop)
+
+
+@pytest.mark.real
+async def test_a_suspended_job_can_be_resumed_and_waits_again(older_stage: Environment) -> None:
+    run = JobStage(older_stage)
+    await run.create(pods=2)
+    await older_stage.until_running(2)
+    await run.suspend()
+    await run.resume()
+    await older_stage.until_running(2)
+    await run.until_condition(names.REASON_STARTED, "epoch 1)")

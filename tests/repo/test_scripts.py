@@ -1,10 +1,11 @@
-"""`make image` and `make e2e` pass on what they are given, and no more."""
+"""`make image` and `make e2e` pass on what they are given and no more, and a shell understands each script."""
 
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
-from tests.repo.files import ROOT
+from tests.repo.files import ROOT, tracked
 
 
 def dry(*args: str, **env: str) -> str:
@@ -30,3 +31,29 @@ def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
     assert "requirements/wheels.py c:d build/wheels +x +y requirements/image.txt requirements/build.txt" in said
     assert "--network none --build-arg BASE=c:d --build-arg WHEELS=build/wheels" in said
     assert "--tag a:b ." in said
+
+
+# --- Scripts ----------------------------------------------------------------------------------------------------------
+
+
+AIRGAP = ROOT / "e2e" / "airgap"
+
+
+def interpreter(path: Path) -> str:
+    """The shell that a script's first line names, or "" for other files."""
+    with path.open("rb") as file:
+        words = file.readline().removeprefix(b"#!").decode(errors="replace").split() or [""]
+    name = words[-1].rsplit("/", 1)[-1]
+    return name if name in ("sh", "bash") else ""
+
+
+SCRIPTS = [path for path in tracked() if interpreter(path)]
+SOURCED = sorted(AIRGAP.glob("*.sh"))
+
+
+def test_a_shell_understands_each() -> None:
+    for script in (*SCRIPTS, *SOURCED):
+        shell = shutil.which(interpreter(script) or "bash")
+        assert shell
+        ran = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False)  # noqa: S603
+        assert (ran.returncode, ran.stderr) == (0, ""), script
