@@ -55,7 +55,6 @@ class StreamServer:
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(PATIENCE)
         self._open: list[socket.socket] = []
 
     @property
@@ -63,7 +62,9 @@ class StreamServer:
         """The gang's place on it, as it stands in a barrier's environment."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}{GANG}"
 
-    def next_request(self) -> StreamRequest:
+    def next_request(self, within: float = PATIENCE) -> StreamRequest:
+        """The next request; raises TimeoutError without one in so many seconds."""
+        self._listener.settimeout(within)
         connection, _ = self._listener.accept()
         self._open.append(connection)
         connection.settimeout(PATIENCE)
