@@ -90,6 +90,10 @@ def test_the_command_line_works_without_the_demo_and_names_what_to_install(
         command = [sys.executable, "-P", "-m", "jobset_gate.cli", *arguments]
         return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)  # noqa: S603
 
+    # The virtual environment of a checkout has the checkout on its path.
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nsys.path[:] = [it for it in sys.path if it != {str(ROOT)!r}]\n"
+    )
     zipfile.ZipFile(wheel).extractall(tmp_path)  # noqa: S202 - built above
     assert "demo" in run("--help").stdout
     refused = run("demo")
