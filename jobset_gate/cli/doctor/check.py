@@ -60,12 +60,15 @@ class NotReadable(JobsetGateError):
     """A check lacks a right; the message names it."""
 
 
-class _Version(Resource):
-    """The API server's word on itself, which is no object."""
+@dataclass(frozen=True)
+class _RawPath(Resource):
+    """A document of the API server or of a kubelet, which is no object."""
+
+    at: str = ""
 
     @override
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        return "/version"
+        return self.at
 
 
 @dataclass(slots=True)
@@ -89,8 +92,16 @@ class ClusterReader:
 
     async def server_version(self) -> str:
         """`v1.36.0`. Raises NotReadable."""
-        found = await self.get_object(_Version("", "", "version", ""), "version")
+        found = await self._document("/version", "version")
         return str(nested(found, "gitVersion") or "")
+
+    async def sync_frequency(self, node: str) -> str:
+        """How often the kubelet of this node looks at its pods, `1m0s`. Raises NotReadable."""
+        found = await self._document(f"/api/v1/nodes/{node}/proxy/configz", "configz")
+        return str(nested(found, "kubeletconfig", "syncFrequency") or "")
+
+    async def _document(self, path: str, name: str) -> Json | None:
+        return await self.get_object(_RawPath("", "", name, "", at=path), name)
 
     async def gangs(self) -> list[FetchedGang]:
         """The gangs of the namespaces, with their Jobs and pods as far as they are readable."""

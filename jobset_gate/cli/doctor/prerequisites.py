@@ -1,15 +1,18 @@
-"""What jobset-gate stands on: versions, CRDs of JobSet (A2) and of PodGroups (G5); and who else is there."""
+"""What jobset-gate stands on: versions, CRDs of JobSet (A2) and of PodGroups (G5), kubelets; and who else is there."""
 
 import re
+from contextlib import suppress
 from typing import Final
 
 from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.barrier import crd as crd_schema
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unknown, warning
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown, warning
 from jobset_gate.cli.doctor.webhook_configurations import hooks_for
 from jobset_gate.cli.fetch.controller_status import place
-from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS
+from jobset_gate.kube.errors import KubeError
+from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NODES
+from jobset_gate.objects.quantity import parse_duration
 from jobset_gate.objects.unstructured import Json, as_list, nested
 
 KUBERNETES: Final = (1, 30)
@@ -97,6 +100,33 @@ async def _judge_kind(reader: ClusterReader, name: str) -> Finding:
         remedy = "install a version of it that is known here, or switch the way off in groups.ways"
         return error(f"the CRD {name} cannot be used; it is {whose}", why, remedy)
     return ok(f"the CRD {name} can be used", f"it is {whose}")
+
+
+# --- Kubelets --------------------------------------------------------------------------------------------------------
+
+USUAL_SYNC_SECONDS: Final = 60
+_SYNC: Final = "how often kubelets look at their pods"
+_SYNC_REMEDY: Final = "look for syncFrequency in the kubelets' configuration; the usual value is 1m"
+
+
+async def kubelet_sync(reader: ClusterReader) -> list[Finding]:
+    """Asked of one node, and only where the API server passes the question on."""
+    period = ""
+    for node in (await reader.list_objects(NODES))[:1]:
+        with suppress(KubeError, NotReadable):
+            period = await reader.sync_frequency(str(nested(node, "metadata", "name")))
+    return [judge_sync(period)]
+
+
+def judge_sync(period: str) -> Finding:
+    """By the kubelet's own words, `1m0s`."""
+    seconds = parse_duration(period)
+    if seconds is None:
+        return unknown(_SYNC, "no kubelet says so through the API server", _SYNC_REMEDY)
+    if seconds > USUAL_SYNC_SECONDS:
+        why = f"a pod that neither the gate stream nor an annotation reaches may wait for {period} after the release"
+        return warning(f"kubelets look at their pods every {period}", why, "set syncFrequency to 1m or less")
+    return ok(f"kubelets look at their pods every {period}")
 
 
 # --- Others ----------------------------------------------------------------------------------------------------------

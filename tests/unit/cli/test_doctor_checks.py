@@ -48,6 +48,21 @@ def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> 
 
 
 @pytest.mark.parametrize(
+    ("shown", "level"),
+    [
+        ("1m0s", FindingLevel.OK),
+        ("30s", FindingLevel.OK),
+        ("1m0.5s", FindingLevel.WARNING),
+        ("1h0m0s", FindingLevel.WARNING),
+        ("500ms", FindingLevel.OK),
+        ("", FindingLevel.UNKNOWN),
+    ],
+)
+def test_how_often_a_kubelet_looks(shown: str, level: FindingLevel) -> None:
+    assert prerequisites.judge_sync(shown).level is level
+
+
+@pytest.mark.parametrize(
     ("begun", "life", "level"),
     [
         (3, 365, FindingLevel.OK),
