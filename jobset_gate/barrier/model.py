@@ -190,11 +190,11 @@ class JobSeen(Value, frozen=True):
     replicated_job: str
     job_index: int
     attempt: int
-    suspended: bool
-    deleting: bool
-    complete: bool
-    succeeded: int
-    completed: frozenset[int]
+    suspended: bool = False
+    deleting: bool = False
+    complete: bool = False
+    succeeded: int = 0
+    completed: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
     """Indexes that have failed for good; none of a Job that has failed as a whole, which JobSet may create again."""
     workload: "WorkloadSeen | None" = None
@@ -269,18 +269,18 @@ class WorkloadSeen(Value, frozen=True):
     name: str
     uid: str
     created: float
-    attempt: int
-    suspended: bool
-    deleting: bool
-    finished: bool
-    managed_elsewhere: bool
     config: Config
-    config_problem: str
-    """Why the config is invalid: the workload was created while the webhook was off."""
     bypass: bool
     releases_on_timeout: bool
     replicated_jobs: tuple[ReplicatedJobSeen, ...]
-    condition: ConditionSeen | None
+    finished: bool
+    attempt: int = 0
+    suspended: bool = False
+    deleting: bool = False
+    managed_elsewhere: bool = False
+    config_problem: str = ""
+    """Why the config is invalid: the workload was created while the webhook was off."""
+    condition: ConditionSeen | None = None
     token: str = ""
     failed: bool = False
     finished_message: str = ""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
+from msgspec import field
 
 from jobset_gate import names
 
@@ -31,72 +32,37 @@ class ObjectMeta(WireMeta, frozen=True):
     name: str = ""
 
 
-class Labels(
-    msgspec.Struct,
-    frozen=True,
-    gc=False,
-    rename={
-        "jobset": names.JS_NAME,
-        "jobset_uid": names.JS_UID,
-        "replicated_job": names.JS_REPLICATED_JOB,
-        "job_index": names.JS_JOB_INDEX,
-        "attempt": names.JS_RESTART_ATTEMPT,
-        "gated": names.GATED,
-        "gate": names.GATE,
-        "queue": names.KUEUE_QUEUE,
-        "start_group": names.START_GROUP,
-        "lws": names.LWS_NAME,
-        "worker_index": names.LWS_WORKER_INDEX,
-    },
-):
+class Labels(msgspec.Struct, frozen=True, gc=False):
     """Labels of a gated pod or Job: its slot in the gang; of a ConfigMap: `gate`; of a JobSet: Kueue's queue."""
 
-    jobset: str = ""
-    jobset_uid: str = ""
-    replicated_job: str = ""
-    job_index: str = ""
-    attempt: str = ""
-    gated: str = ""
-    gate: str = ""
-    queue: str = ""
-    start_group: str = ""
-    lws: str = ""
-    worker_index: str = ""
+    jobset: str = field(default="", name=names.JS_NAME)
+    jobset_uid: str = field(default="", name=names.JS_UID)
+    replicated_job: str = field(default="", name=names.JS_REPLICATED_JOB)
+    job_index: str = field(default="", name=names.JS_JOB_INDEX)
+    attempt: str = field(default="", name=names.JS_RESTART_ATTEMPT)
+    gated: str = field(default="", name=names.GATED)
+    gate: str = field(default="", name=names.GATE)
+    queue: str = field(default="", name=names.KUEUE_QUEUE)
+    start_group: str = field(default="", name=names.START_GROUP)
+    lws: str = field(default="", name=names.LWS_NAME)
+    worker_index: str = field(default="", name=names.LWS_WORKER_INDEX)
 
 
-class Annotations(
-    msgspec.Struct,
-    frozen=True,
-    gc=False,
-    rename={
-        "epoch": names.EPOCH,
-        "verdict": names.VERDICT,
-        "index": names.JOB_COMPLETION_INDEX,
-        "config": names.CONFIG,
-        "bypass": names.BYPASS,
-        "on_timeout": names.ON_TIMEOUT,
-        "jobset_uid": names.JOBSET_UID,
-        "start_size": names.START_SIZE,
-        "lws_size": names.LWS_SIZE,
-        "token": names.TOKEN,
-        "group_started": names.GROUP_STARTED,
-        "gang_state": names.GANG_STATE,
-    },
-):
+class Annotations(msgspec.Struct, frozen=True, gc=False):
     """Annotations of a gated pod or its template, of a JobSet, and of a gang's ConfigMap."""
 
-    epoch: str = ""
-    verdict: str = ""
-    index: str = ""
-    config: str | None = None
-    bypass: str = ""
-    on_timeout: str = ""
-    jobset_uid: str = ""
-    start_size: str = ""
-    lws_size: str = ""
-    token: str = ""
-    group_started: str = ""
-    gang_state: str = ""
+    epoch: str = field(default="", name=names.EPOCH)
+    verdict: str = field(default="", name=names.VERDICT)
+    index: str = field(default="", name=names.JOB_COMPLETION_INDEX)
+    config: str | None = field(default=None, name=names.CONFIG)
+    bypass: str = field(default="", name=names.BYPASS)
+    on_timeout: str = field(default="", name=names.ON_TIMEOUT)
+    jobset_uid: str = field(default="", name=names.JOBSET_UID)
+    start_size: str = field(default="", name=names.START_SIZE)
+    lws_size: str = field(default="", name=names.LWS_SIZE)
+    token: str = field(default="", name=names.TOKEN)
+    group_started: str = field(default="", name=names.GROUP_STARTED)
+    gang_state: str = field(default="", name=names.GANG_STATE)
 
 
 NO_LABELS = Labels()

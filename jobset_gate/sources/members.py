@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jobset_gate.barrier import config, wire
 from jobset_gate.barrier.member import MemberSeen, ObjectSeen
-from jobset_gate.barrier.model import JobSeen, PodSeen, WorkloadSeen
+from jobset_gate.barrier.model import JobSeen, PodSeen, ReplicatedJobSeen, WorkloadSeen
 from jobset_gate.errors import Malformed
 from jobset_gate.names import ON_TIMEOUT_RELEASE
 from jobset_gate.objects.devices import Devices
@@ -82,9 +82,20 @@ def only_job(workload: WorkloadSeen, name: str) -> JobSeen:
         replicated_job=TARGET,
         job_index=0,
         attempt=workload.attempt,
-        suspended=False,
-        deleting=False,
-        complete=False,
-        succeeded=0,
-        completed=frozenset(),
+    )
+
+
+def only_target(size: int, devices: Devices, *, indexed: bool) -> tuple[ReplicatedJobSeen]:
+    """The one template of a gang without templates: `size` pods, `indexed` if each has a place of its own."""
+    return (
+        ReplicatedJobSeen(
+            name=TARGET,
+            replicas=1,
+            parallelism=size,
+            completions=size if indexed else None,
+            indexed=indexed,
+            has_barrier=True,
+            epoch=0,
+            devices=devices,
+        ),
     )

@@ -86,11 +86,6 @@ def jobs_of_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
                 replicated_job=pod.replicated_job,
                 job_index=pod.job_index,
                 attempt=pod.attempt,
-                suspended=False,
-                deleting=False,
-                complete=False,
-                succeeded=0,
-                completed=frozenset(),
             )
             for pod in pods
             if pod.job_uid
