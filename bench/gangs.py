@@ -263,9 +263,9 @@ class GangPods:
             pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
         pod["spec"] |= workers.service_account(pod["spec"])
         rules.default_pod(pod)
-        rules.prepare_pod(pod, stamp(self._now))
+        _add_defaults(pod["spec"])
         now = stamp(self._now)
-        whole = {**pod, "status": {**self.status(0, step, "uid"), "qosClass": pod["status"]["qosClass"]}}
+        whole = {**pod, "status": {**self.status(0, step, "uid"), "qosClass": "Burstable"}}
         whole["metadata"]["managedFields"] = [{"manager": "kubelet", "operation": "Update", "time": now}]
         if not self._lean:
             whole["metadata"]["managedFields"] = [
@@ -319,6 +319,19 @@ _STATES: dict[PodStep, Callable[[float], tuple[Json, Json]]] = {
     PodStep.HELD: lambda now: (running(now), waiting("PodInitializing")),
     PodStep.RUNNING: lambda now: (terminated(0, now + 3, running(now)), running(now + 4)),
 }
+
+
+def _add_defaults(spec: Json) -> None:
+    """What an API server adds to the spec of a pod, a watch carries and nobody here reads."""
+    spec |= {"dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30, "securityContext": {}} | spec
+    spec |= {"enableServiceLinks": True, "priority": 0, "preemptionPolicy": "PreemptLowerPriority"} | spec
+    for container in (*spec["initContainers"], *spec["containers"]):
+        more = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+        container.update(more | {"imagePullPolicy": "IfNotPresent", "resources": {}} | container)
+    for volume in spec.get("volumes") or ():
+        for kind in ("configMap", "downwardAPI", "projected"):
+            if kind in volume:
+                volume[kind] = {"defaultMode": 420} | volume[kind]
 
 
 def _complete(status: Json, uid: str, host_ip: str) -> Json:
