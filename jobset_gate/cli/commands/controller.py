@@ -25,7 +25,6 @@ from jobset_gate.cli.options import port as listening
 from jobset_gate.cli.runner import run_service
 from jobset_gate.cli.serve import process
 from jobset_gate.cli.settings_file import ControllerSection
-from jobset_gate.sources.table import SOURCES
 
 log = structlog.get_logger("jobset_gate.cli")
 
@@ -33,17 +32,13 @@ log = structlog.get_logger("jobset_gate.cli")
 def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     """The command line wins over the settings file, that over the defaults; None is not set.
 
-    Of `asked` the names count that ManagerOptions has. Raises CommandError for sources whose pods no verdict would
-    reach (K8), for a status page that would be served to others without TLS, and for tracing without its extra or to
-    what is no URL.
+    Of `asked` the names count that ManagerOptions has. Raises CommandError for a status page that would be served to
+    others without TLS, and for tracing without its extra or to what is no URL.
     """
     known = {it.name for it in fields(ManagerOptions)}
     given = configured.model_dump(exclude_none=True)
     given |= {key: value for key, value in asked.items() if key in known and value is not None}
     found = replace(ManagerOptions(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
-    if not found.patch_concurrency and (alone := [name for name in found.sources if SOURCES[name].gates_pods]):
-        why = f"must be above 0 with gangs.sources {', '.join(alone)}, whose pods may have no network"
-        raise CommandError(f"controller.patchConcurrency: 0: {why}", ExitCode.USAGE)
     if found.page_port and found.page.problem:
         raise CommandError(found.page.problem, ExitCode.USAGE)
     if found.tracing and (problem := _tracing_problem(found.tracing_endpoint)):

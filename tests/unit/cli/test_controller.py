@@ -1,7 +1,6 @@
 """`controller` as a process: ready, leading, and ended by a signal or an error."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from controllers.manager import ManagerOptions
 from jobset_gate import names
 from jobset_gate.cli.commands.controller import options
-from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.settings_file import ControllerSection, read
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import LEASES
@@ -101,19 +100,6 @@ def test_bad_settings_are_reported_with_their_path(tmp_path: Path, text: str, me
         read(file)
     assert str(failed.value).startswith(str(file))
     assert message in str(failed.value)
-
-
-@pytest.mark.parametrize("source", ["lws", "startgroup"])
-def test_pods_that_are_gated_alone_are_patched(source: str) -> None:
-    """K8: the stream alone reaches no pod without network or wget."""
-    sources, none = ("jobset", "job", source), ControllerSection(patch_concurrency=0)
-    words = f"controller.patchConcurrency: 0: must be above 0 with gangs.sources {source}"
-    for said, asked in ((none, {}), (ControllerSection(), {"patch_concurrency": 0})):
-        with pytest.raises(CommandError, match=re.escape(words)) as refused:
-            options(said, sources=sources, **asked)
-        assert refused.value.code is ExitCode.USAGE
-    assert options(none, sources=sources, patch_concurrency=1).sources == sources
-    assert options(none).patch_concurrency == 0
 
 
 def test_tracing_without_its_extra_is_refused_with_the_command_that_installs_it(
