@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from jobset_gate.barrier.model import BarrierStage, GangSnapshot, JobSeen, PodSeen, ReplicatedJobSeen, Value
+from jobset_gate.barrier.model import ANY_POD, BarrierStage, GangSnapshot, JobSeen, PodSeen, ReplicatedJobSeen, Value
 from jobset_gate.objects.devices import Devices
 
 
@@ -115,10 +115,8 @@ class JobSlots:
     @property
     def own_pods(self) -> Iterator[PodSeen]:
         """Pods of this Job's UID, not of a deleted Job of the same name; all pods of a gang without Jobs."""
-        if self.job is None:
-            return iter(())
-        uid = self.job.uid
-        return (pod for pod in self.pods if pod.job_uid == uid) if uid else iter(self.pods)
+        uid = "" if self.job is None else self.job.uid
+        return (pod for pod in self.pods if pod.job_uid == uid != "") if uid != ANY_POD else iter(self.pods)
 
     @property
     def _succeeded_pods(self) -> list[PodSeen]:

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -178,11 +178,14 @@ class PodSeen(Value, frozen=True):
         return stage is not _FAILED or self.phase == "Succeeded"
 
 
+ANY_POD: Final = "*"
+"""UID of what stands for the Job of a gang without Jobs: each pod of the gang is its own. No object has it."""
+
+
 class JobSeen(Value, frozen=True):
     namespace: str
     name: str
     uid: str
-    """"" of a gang without Jobs, all of whose pods are counted as those of one."""
     source: str
     gang: str
     workload_uid: str

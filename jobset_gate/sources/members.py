@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jobset_gate.barrier import config, wire
 from jobset_gate.barrier.member import MemberSeen, ObjectSeen
-from jobset_gate.barrier.model import JobSeen, PodSeen, ReplicatedJobSeen, WorkloadSeen
+from jobset_gate.barrier.model import ANY_POD, JobSeen, PodSeen, ReplicatedJobSeen, WorkloadSeen
 from jobset_gate.errors import Malformed
 from jobset_gate.names import ON_TIMEOUT_RELEASE
 from jobset_gate.objects.devices import Devices
@@ -75,7 +75,7 @@ def only_job(workload: WorkloadSeen, name: str) -> JobSeen:
     return JobSeen(
         namespace=workload.namespace,
         name=name,
-        uid="",
+        uid=ANY_POD,
         source=workload.source.name,
         gang=workload.name,
         workload_uid=workload.uid,
