@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -135,6 +136,12 @@ def parse_annotation(text: Any, *, has_targets: bool = True) -> ParsedConfig:
     """Parses the annotation's text; collects all errors."""
     if not isinstance(text, str):
         return _invalid(ANNOTATION_PATH, text, "must be a string that holds a JSON object")
+    return _parse_text(text, has_targets=has_targets)
+
+
+@lru_cache(maxsize=16)
+def _parse_text(text: str, *, has_targets: bool) -> ParsedConfig:
+    """Every pod of a gang has the same text, and admission of one reads it four times."""
     try:
         value = json.loads(text, object_pairs_hook=_reject_duplicate_keys)
     except (ValueError, RecursionError) as problem:

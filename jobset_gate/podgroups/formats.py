@@ -43,6 +43,7 @@ NAME_KEYS: Final[Mapping[Format, tuple[str, str]]] = MappingProxyType(
     }
 )
 """Whether a label or an annotation names the group, and which."""
+_NAMES: Final = frozenset(key for _, key in NAME_KEYS.values())
 
 _Fields = Mapping[str, tuple[str, Callable[[FieldReader, str], Any]]]
 """Of GroupSpec: the key of each in a source, and how it is read."""
@@ -120,6 +121,8 @@ def _named(form: Format, meta: RawMetadata) -> Membership | None:
 
 def parse_memberships(meta: RawMetadata, formats: Collection[Format] = ALL_FORMATS) -> list[Membership]:
     """What a pod says in each enabled format, the one that wins first."""
+    if _NAMES.isdisjoint(meta.labels) and _NAMES.isdisjoint(meta.annotations):
+        return []  # as most pods
     found = (_parse(form, meta) for form in Format if form in formats)
     # Koordinator's annotations with its label are of the label's format, which may be disabled.
     return [it for it in found if it is not None and it.format in formats]
