@@ -35,7 +35,7 @@ LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-ex
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom release-dry-run docs e2e e2e-programs try \
+.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release bench-sources wheels image chart sbom release-dry-run docs e2e e2e-programs try \
         airgap lock reference picture clean
 .NOTPARALLEL:
 
@@ -111,6 +111,9 @@ bench: setup control-plane ## the tables of speed and memory
 
 bench-release: setup helm ## how fast a gang is released, on a kind cluster of its own or that of KUBECONFIG=file; writes docs/release.*
 	@$(BIN)/python -m bench.release $(if $(filter command,$(firstword $(origin KUBECONFIG))),--kubeconfig "$(KUBECONFIG)") $(RELEASE_ARGS)
+
+bench-sources: setup helm ## how fast gangs of Jobs, LeaderWorkerSets and start groups are released, against a JobSet of the same pods, on kind
+	@$(BIN)/python -m bench.release.sources $(RELEASE_ARGS)
 
 bench-groups: setup control-plane ## how fast pod groups are placed: no gates, the barest loop, ours (BENCH_ARGS as for bench)
 	@$(BIN)/python -m bench.groups $(BENCH_ARGS)
