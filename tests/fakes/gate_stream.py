@@ -17,6 +17,7 @@ from jobset_gate.barrier.count import GangCount
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, PodSeen, Verdict, WorkloadSeen
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
+from tests.fakes.background import in_background
 
 TRAIN = GangKey("default", "train")
 TOKEN = "t0ken"
@@ -111,13 +112,11 @@ class ServedStream(ServedBook):
 
 @asynccontextmanager
 async def serving(gate: Served) -> AsyncIterator[Served]:
-    serving = asyncio.create_task(gate.stream.run())
     try:
-        await until(lambda: gate.stream.url != "" or serving.done())
-        yield gate
+        async with in_background(gate.stream.run()) as serving:
+            await until(lambda: gate.stream.url != "" or serving.done())
+            yield gate
     finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
         for client in gate.clients:
             await client.close()
 

@@ -13,6 +13,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
 from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from tests.fakes.background import in_background
 from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.object_view import ObjectView
 
@@ -72,14 +73,12 @@ async def install(client: Client) -> None:
 async def controller(client: Client, namespace: str) -> AsyncIterator[None]:
     """LWS in one namespace."""
     await install(client)
-    async with ObjectView(client, LEADER_WORKER_SETS, namespace) as sets, ObjectView(client, PODS, namespace) as pods:
-        running = asyncio.create_task(_run(client, sets, pods))
-        try:
-            yield
-        finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
+    async with (
+        ObjectView(client, LEADER_WORKER_SETS, namespace) as sets,
+        ObjectView(client, PODS, namespace) as pods,
+        in_background(_run(client, sets, pods)),
+    ):
+        yield
 
 
 async def _run(client: Client, sets: ObjectView, pods: ObjectView) -> None:

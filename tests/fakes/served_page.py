@@ -26,6 +26,7 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups
 from tests.fakes import gangs
+from tests.fakes.background import in_background
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.review_api import FakeReviewApi
 
@@ -158,14 +159,10 @@ async def serve_page(
     page = StatusPage(options, source, cluster.client(), stage.registry, monotonic=stage.monotonic)
     stage.page = page
     touched.append(page.mark_dirty)
-    task = asyncio.create_task(page.run(), name="page")
-    try:
+    async with in_background(page.run()):
         async with asyncio.timeout(PATIENCE):
             await page.listening.wait()
         yield stage
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -29,6 +28,7 @@ from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate_demo.fake.clock import VirtualClock
+from tests.fakes.background import in_background
 from tests.fakes.podgroups.cluster import InMemoryCluster
 from tests.fakes.podgroups.objects import pod_group
 from tests.fakes.podgroups.sources import Json
@@ -127,9 +127,5 @@ class StatusHarness:
 @asynccontextmanager
 async def status_harness(api: StatusApi) -> AsyncIterator[StatusHarness]:
     made = StatusHarness(api)
-    running = asyncio.create_task(made.loop.run())
-    try:
+    async with in_background(made.loop.run()):
         yield made
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)

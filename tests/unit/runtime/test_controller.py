@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from jobset_gate.kube.errors import NotLeader, ServerError, Throttled
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
+from tests.fakes.background import in_background
 
 
 class ControllerHarness:
@@ -47,12 +48,8 @@ class ControllerHarness:
 async def running(workers: int = 2) -> AsyncIterator[ControllerHarness]:
     harness = ControllerHarness(workers)
     with capture_logs():  # printed tracebacks take longer than the test
-        task = asyncio.create_task(harness.controller.run())
-        try:
+        async with in_background(harness.controller.run()):
             yield harness
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_key_is_requeued_after_the_seconds_that_its_reconcile_returns() -> None:
@@ -165,11 +162,9 @@ async def test_log_lines_of_a_pass_name_the_key() -> None:
 
     controller = Controller("gang", queue, reconcile, workers=1, log_fields=SampleKey.log_fields)
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
-        task = asyncio.create_task(controller.run())
-        queue.add(SampleKey("team-a", "train"))
-        await asyncio.sleep(0.001)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        async with in_background(controller.run()):
+            queue.add(SampleKey("team-a", "train"))
+            await asyncio.sleep(0.001)
     assert [line["event"] for line in lines] == ["something", "reconcile failed"]
     assert {(line["controller"], line["namespace"], line["jobset"]) for line in lines} == {("gang", "team-a", "train")}
     assert structlog.contextvars.get_contextvars() == {}

@@ -10,6 +10,7 @@ from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblemKind
 from jobset_gate.runtime.informer import Informer, WatchSource, object_informer
 from jobset_gate.runtime.store import ObjectChange
+from tests.fakes.background import in_background
 from tests.fakes.informer_harness import InformerHarness, SampleObject, running_informer, value_of
 from tests.fakes.scripted_server import ScriptedServer, stream_of
 
@@ -143,10 +144,9 @@ async def test_nobody_sees_half_of_a_relist(server: ScriptedServer, client: Clie
             server.put(f"n{i:03}", "new", tell=False)
         before = server.count("list")
         await server.until(lambda: server.count("list") > before)
-        looking = asyncio.create_task(look())
-        await watched.sees(**{f"n{i:03}": "new" for i in range(300)})
-        await asyncio.sleep(0)
-        looking.cancel()
+        async with in_background(look()):
+            await watched.sees(**{f"n{i:03}": "new" for i in range(300)})
+            await asyncio.sleep(0)
     assert handled <= {0, 300}, "an index that a handler keeps is never half-way either"
     assert frozenset({"old"}) in seen
     assert seen <= {frozenset({"old"}), frozenset({"new"})}
@@ -167,13 +167,9 @@ async def test_the_first_list_leaves_the_loop_free_between_slices(server: Script
             worked.append(0)
             await asyncio.sleep(0)
 
-    turns = asyncio.create_task(count_turns())
-    await asyncio.sleep(0)
     informer = Informer(client, WatchSource(CONFIGMAPS, SampleObject, convert, lambda _: None, namespace="ns"))
-    run = asyncio.create_task(informer.run())
-    await informer.wait_synced()
-    turns.cancel()
-    run.cancel()
+    async with in_background(count_turns()), in_background(informer.run()):
+        await informer.wait_synced()
     assert sum(worked) == 1000
     assert max(worked) <= 64
 
@@ -184,13 +180,12 @@ async def test_a_burst_of_events_leaves_the_loop_free_too(server: ScriptedServer
     server.version = 100
     server.watches.append(stream_of(b"\n".join(events) + b"\n"))
     watched = InformerHarness(client)
-    run = asyncio.create_task(watched.informer.run())
     largest = before = 0
-    while len(watched.changes) < len(objects):
-        await asyncio.sleep(0)
-        largest = max(largest, len(watched.changes) - before)
-        before = len(watched.changes)
-    run.cancel()
+    async with in_background(watched.informer.run()):
+        while len(watched.changes) < len(objects):
+            await asyncio.sleep(0)
+            largest = max(largest, len(watched.changes) - before)
+            before = len(watched.changes)
     assert 0 < largest <= 64
 
 
@@ -200,11 +195,10 @@ async def test_one_object_is_requested_by_its_name_in_its_namespace_and_each_cha
     versions: list[str | None] = []
     server.put("a", "1")
     informer = object_informer(client, CONFIGMAPS, "a", lambda change: versions.append(change.new), namespace="ns")
-    task = asyncio.create_task(informer.run())
-    await server.watched()
-    stored = server.put("a", "2")["object"]["metadata"]["resourceVersion"]
-    await server.until(lambda: len(versions) > 1)
-    task.cancel()
+    async with in_background(informer.run()):
+        await server.watched()
+        stored = server.put("a", "2")["object"]["metadata"]["resourceVersion"]
+        await server.until(lambda: len(versions) > 1)
     assert versions[1:] == [stored]
     assert {asked.path for asked in server.requests} == {"/api/v1/namespaces/ns/configmaps"}
     assert {asked.query["fieldSelector"] for asked in server.requests} == {"metadata.name=a"}

@@ -12,6 +12,7 @@ from jobset_gate import names
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
+from tests.fakes.background import in_background
 
 KNOWN: Mapping[str, tuple[str, set[str]]] = {
     "workqueue_depth": ("gauge", {"name", "controller"}),
@@ -50,15 +51,13 @@ class MetricsHarness:
         return None
 
     async def work(self, *keys: str) -> None:
-        task = asyncio.create_task(self.controller.run())
-        for key in keys:
-            self.queue.add(key)
-        await asyncio.sleep(1)
-        self.metrics.observe_request("list", "pods", "200", 0.3)
-        self.metrics.observe_request("patch", "pods", "<error>", 0.3)
-        await asyncio.sleep(9)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        async with in_background(self.controller.run()):
+            for key in keys:
+                self.queue.add(key)
+            await asyncio.sleep(1)
+            self.metrics.observe_request("list", "pods", "200", 0.3)
+            self.metrics.observe_request("patch", "pods", "<error>", 0.3)
+            await asyncio.sleep(9)
 
     def value(self, name: str, /, **labels: str) -> float | None:
         return self.registry.get_sample_value(name, labels)

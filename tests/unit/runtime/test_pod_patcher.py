@@ -10,6 +10,7 @@ import pytest
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound, NotLeader, Unreachable
 from jobset_gate.runtime.pod_patcher import PodPatch, PodPatcher
+from tests.fakes.background import in_background
 
 
 class PatchClient:
@@ -55,12 +56,8 @@ class PatcherHarness:
 
 @asynccontextmanager
 async def running(harness: PatcherHarness) -> AsyncIterator[PatcherHarness]:
-    task = asyncio.create_task(harness.patcher.run())
-    try:
+    async with in_background(harness.patcher.run()):
         yield harness
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """How far the page believes its caches: whether watches stand, and who holds the Lease."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -18,6 +17,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
+from tests.fakes.background import in_background
 from tests.fakes.gate_stream import until
 from tests.plane.embedded import Embedded
 
@@ -31,16 +31,12 @@ async def client(embedded_plane: Embedded) -> AsyncIterator[Client]:
 async def test_a_watch_that_breaks_is_missed_after_a_while(embedded_plane: Embedded, client: Client) -> None:
     informer = Informer(client, WatchSource(CONFIGMAPS, wire.ConfigMap, lambda it: it, lambda _: None))
     assert informer.disconnected_for == float("inf")
-    task = asyncio.create_task(informer.run())
-    try:
+    async with in_background(informer.run()):
         await until(lambda: informer.has_synced and informer.disconnected_for == 0)
         assert disconnected_watches([informer]) == ((), 0.0)
         await embedded_plane.server.stop()
         await until(lambda: informer.disconnected_for > 0)
         assert disconnected_watches([informer]) == ((), 0.0)  # it may be back in a moment
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 class Silent:

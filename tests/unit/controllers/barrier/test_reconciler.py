@@ -32,6 +32,7 @@ from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.sources import decode
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
+from tests.fakes.background import in_background
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.controller_harness import ControllerHarness
 from tests.fakes.gangs import job, verdict
@@ -97,10 +98,8 @@ class ReconcilerHarness(ControllerHarness):
         """One pass, the patches that it asked for, and then the words."""
         again = await self.reconciler.reconcile(TRAIN)
         for work in (self.patcher.run(), self.words.run()):
-            worker = asyncio.create_task(work)
-            await asyncio.sleep(0.01)
-            worker.cancel()
-            await asyncio.gather(worker, return_exceptions=True)
+            async with in_background(work):
+                await asyncio.sleep(0.01)
         return again
 
     def requested(self) -> list[str]:

@@ -24,6 +24,7 @@ from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate_demo.fake.clock import VirtualClock
+from tests.fakes.background import in_background
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
@@ -99,10 +100,8 @@ async def square(
     api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
 ) -> AsyncIterator[StatusHarness]:
     made = StatusHarness(api, memory, clock, api_calls)
-    running = asyncio.create_task(made.loop.run())
-    yield made
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    async with in_background(made.loop.run()):
+        yield made
 
 
 # --- What is written, and when ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.errors import Conflict, KubeError, NotFound, ServerError, Throttled, Unreachable
+from tests.fakes.background import in_background
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import verdict
 from tests.fakes.memory_api import Api
@@ -51,12 +52,8 @@ class PatcherHarness:
 
 @asynccontextmanager
 async def running(sender: PatcherHarness) -> AsyncIterator[PatcherHarness]:
-    task = asyncio.create_task(sender.patches.run())
-    try:
+    async with in_background(sender.patches.run()):
         yield sender
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.fixture

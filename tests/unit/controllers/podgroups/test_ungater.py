@@ -14,6 +14,7 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.decode import parse_opened
 from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate_demo.fake.clock import VirtualClock
+from tests.fakes.background import in_background
 from tests.fakes.podgroups.cluster import InMemoryCluster, run_for
 from tests.fakes.podgroups.objects import key, read_pod
 
@@ -28,10 +29,8 @@ def outcomes() -> list[str]:
 @pytest.fixture
 async def gates(cluster: InMemoryCluster, clock: VirtualClock, outcomes: list[str]) -> AsyncIterator[Ungater]:
     made = Ungater(cluster.client, clock, concurrency=1, on_outcome=outcomes.append)
-    running = asyncio.create_task(made.run())
-    yield made
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    async with in_background(made.run()):
+        yield made
 
 
 def members(cluster: InMemoryCluster, *pods: str) -> list[MemberPod]:
