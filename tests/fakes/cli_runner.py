@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import pytest
 import structlog
@@ -39,10 +40,10 @@ class CliShell:
         words = (*self.words, *arguments, *where, "--kubeconfig", str(self.kubeconfig))
         return await asyncio.to_thread(self.run, *words)
 
-    def command(self, *words: str) -> "CliShell":
+    def command(self, *words: str) -> Self:
         return replace(self, words=words)
 
-    def user(self, kubeconfig: Path) -> "CliShell":
+    def user(self, kubeconfig: Path) -> Self:
         return replace(self, kubeconfig=kubeconfig)
 
 

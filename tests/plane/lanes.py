@@ -23,6 +23,7 @@ LANES: Final = {
         "tests/flow/webhook/test_rolling_update.py",
         "tests/unit/cli/test_controller.py",
         "tests/unit/cli/test_doctor.py",
+        "tests/unit/cli/test_doctor_sources.py",
         "tests/unit/cli/test_install_crd_field.py",
         "tests/unit/cli/test_webhook.py",
     ),

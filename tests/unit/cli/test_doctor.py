@@ -1,9 +1,7 @@
 """`doctor` on clusters that are well, ill in one place, and hidden from who asks."""
 
 import asyncio
-import json
 from base64 import b64encode
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,27 +13,23 @@ import yaml
 from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.cli.commands.doctor import findings
-from jobset_gate.cli.doctor import dry_runs, webhook_configurations
+from jobset_gate.cli.doctor import dry_runs
 from jobset_gate.cli.doctor.check import ClusterReader, FindingLevel
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
-    CONFIGMAPS,
     CRDS,
     DEPLOYMENTS,
-    JOBS,
     JOBSETS,
-    LEADER_WORKER_SETS,
     MUTATING_WEBHOOKS,
     NODES,
     PODS,
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Gangs, Groups, Settings
+from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import JOBSET
 from jobset_gate_demo.fake import jobset_crd
-from tests.fakes import jobs, jobsets, stored_pod_groups
+from tests.fakes import jobsets, stored_pod_groups
 from tests.fakes.admission_server import (
     BUNDLE,
     limited,
@@ -43,73 +37,31 @@ from tests.fakes.admission_server import (
     registered_for_pods,
     registered_for_start_groups,
 )
-from tests.fakes.cli_runner import CliResult, RunCli
+from tests.fakes.cli_runner import RunCli
+from tests.fakes.doctor_shell import WEBHOOK, DoctorShell, deployment
 from tests.fakes.grouped_pods import pod
-from tests.fakes.leader_worker_sets import install_lws_crd
-from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd
-from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
+from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
-from tests.fakes.stored_start_group import StoredStartGroup
 from tests.plane.embedded import Embedded
-from tests.plane.planes import Plane, Real
+from tests.plane.planes import Real
 from webhook import registration
 from webhook.certs import ca
 from webhook.certs.ca import joined
 from webhook.certs.serving import self_signed
 
 Json = dict[str, Any]
-OURS = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
-WEBHOOK = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
 PATIENCE = 60
-NO_BARRIER = " "
 STARTING = Settings(gangs=Gangs(sources=("jobset", "startgroup")))
-
-
-class Doctor:
-    """`doctor` while the test's loop goes on."""
-
-    def __init__(self, run: RunCli, plane: Plane, namespace: str) -> None:
-        self._run, self._plane, self._namespace = run, plane, namespace
-
-    async def __call__(self, *arguments: str, kubeconfig: Path | None = None) -> CliResult:
-        config = str(kubeconfig or self._plane.kubeconfig)
-        return await asyncio.to_thread(self._run, "doctor", "-n", self._namespace, *arguments, "--kubeconfig", config)
-
-    async def found(self, *arguments: str, kubeconfig: Path | None = None) -> dict[str, Json]:
-        """The findings by what they are about."""
-        ran = await self(*arguments, "-o", "json", kubeconfig=kubeconfig)
-        message = json.loads(ran.out)
-        assert ran.code == (1 if message["summary"]["error"] else 0)
-        return {it["what"]: it for it in message["findings"]}
-
-
-@pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
-    async with plane.client() as client:
-        yield await install_jobset_crd(client, namespace)
-
-
-@pytest.fixture
-def doctor(run: RunCli, plane: Plane, namespace: str) -> Doctor:
-    return Doctor(run, plane, namespace)
 
 
 only_real = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 only_embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
-def deployment(name: str, image: str, account: str = "controller", labels: Json = OURS, **more: Any) -> Json:
-    """One that needs no pods; `more` stands in the spec of its pods."""
-    pods = {"serviceAccountName": account, "containers": [{"name": "main", "image": image}]} | more
-    template = {"metadata": {"labels": labels}, "spec": pods}
-    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels}, "spec": spec}
-
-
 # --- A cluster that is well ------------------------------------------------------------------------------------------
 
 
-async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJobSet, doctor: Doctor) -> None:
+async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJobSet, doctor: DoctorShell) -> None:
     await stored_pod_groups.install_pod_group_crds(camp.client)
     await camp.jobset()
     await lease(camp.client, camp.namespace)
@@ -149,7 +101,9 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
 
 
 @only_embedded
-async def test_a_cluster_without_jobset_and_one_without_the_field(embedded_plane: Embedded, doctor: Doctor) -> None:
+async def test_a_cluster_without_jobset_and_one_without_the_field(
+    embedded_plane: Embedded, doctor: DoctorShell
+) -> None:
     """Native gangs are tried only where the command line says so."""
     native = "the scheduler does not place native gangs"
     found = await doctor.found()
@@ -202,141 +156,7 @@ async def test_a_webhook_that_cannot_be_called(camp: StoredJobSet, stops: bool, 
 
 
 @only_embedded
-async def test_jobs_that_nothing_holds_and_jobs_that_nobody_decides_on(camp: StoredJobSet, doctor: Doctor) -> None:
-    await camp.client.create(JOBS, jobs.job(name="bare", namespace=camp.namespace), camp.namespace)
-    ended = jobs.job(name="ended", namespace=camp.namespace)
-    ended["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
-    await camp.client.create(JOBS, ended, camp.namespace)
-    await camp.client.patch(
-        JOBS, "ended", camp.namespace, body={"status": ended["status"]}, patch=PatchType.MERGE, subresource="status"
-    )
-    waits = StoredJob(camp.client, camp.namespace)
-    await waits.jobset()
-    await waits.started(0, await waits.job())
-    found = await doctor.found()
-    unseen = found[f"1 Job with the annotation {names.CONFIG} and without a gate"]
-    assert (unseen["level"], unseen["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/bare")
-    left = found["Jobs are not sent to the webhook, and 1 gang of Jobs still waiting for a verdict"]
-    assert (left["level"], left["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/train")
-    assert "release job/NAME" in left["remedy"]
-    assert f"1 gang in namespace {camp.namespace}" in found
-    async with registered(camp.client, camp.namespace):
-        found = await doctor.found()
-    assert not any("still waiting for a verdict" in what for what in found)
-    only_jobsets = Settings(gangs=Gangs(sources=("jobset",)))
-    async with registered(camp.client, camp.namespace, only_jobsets):
-        assert "a gated Job gets its barrier" not in await doctor.found()
-
-
-@only_embedded
-async def test_start_groups_that_nothing_holds_and_start_groups_that_nobody_decides_on(
-    camp: StoredJobSet, doctor: Doctor
-) -> None:
-    waits, half, bare = (StoredStartGroup(camp.client, camp.namespace, it) for it in ("waits", "half", "bare"))
-    for group in (waits, half, bare):
-        await group.jobset()
-    for group, index, barrier in ((waits, 0, ""), (half, 0, ""), (half, 1, NO_BARRIER), (bare, 0, NO_BARRIER)):
-        await group.pod(index, barrier, phase="Pending")
-    found = await doctor.found()
-    unheld = found["2 start groups with a pod that has no barrier"]
-    names_of = {f"{camp.namespace}/half-1", f"{camp.namespace}/bare-0"}
-    assert (unheld["level"], set(unheld["why"].rpartition(": ")[2].split(", "))) == ("error", names_of)
-    left = found["pods are not sent to the webhook, and 2 start groups still waiting for a verdict"]
-    assert (left["level"], left["why"].partition(": ")[2]) == ("error", f"{camp.namespace}/ring, {camp.namespace}/ring")
-    assert "release startgroup/NAME" in left["remedy"]
-    assert found["no controller leads, and 4 pods wait for its word"]["level"] == "error"
-    assert f"3 gangs in namespace {camp.namespace}" in found
-    assert "every gang has its barrier" not in found
-    made = registration.barrier_pod_configuration(STARTING.gangs, url="https://127.0.0.1:1")
-    await camp.client.create(MUTATING_WEBHOOKS, made)
-    found = await doctor.found()
-    assert not any("still waiting for a verdict" in what for what in found)
-    refused = found["API servers do not reach start-groups.jobset-gate.dev"]
-    assert (refused["level"], "pods are ready" in refused["remedy"]) == ("error", True)
-
-
-@only_embedded
-async def test_groups_of_leader_worker_sets_that_nothing_holds_or_nobody_decides_on(
-    camp: StoredJobSet, doctor: Doctor
-) -> None:
-    await install_lws_crd(camp.client)
-    vllm = StoredLeaderWorkerSet(camp.client, camp.namespace)
-    await vllm.jobset()
-    await vllm.started(0, "", 0)
-    await vllm.pod(0, NO_BARRIER, 1, phase="Pending")
-    found = await doctor.found()
-    unseen = found[f"1 LeaderWorkerSet with the annotation {names.CONFIG} and without a gate"]
-    assert (unseen["level"], unseen["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/vllm")
-    bare = found["1 group of a LeaderWorkerSet with a pod that has no barrier"]
-    assert (bare["level"], bare["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/vllm-1")
-    left = found["pods are not sent to the webhook, and 1 group of a LeaderWorkerSet still waiting for a verdict"]
-    assert (left["why"].rpartition(": ")[2], "release lws/NAME" in left["remedy"]) == (f"{camp.namespace}/vllm/0", True)
-    gangs = Gangs(sources=("jobset", "lws"))
-    made = registration.barrier_pod_configuration(gangs, url="https://127.0.0.1:1")
-    await camp.client.create(MUTATING_WEBHOOKS, made)
-    found = await doctor.found()
-    assert not any("still waiting for a verdict" in what for what in found)
-    assert found["API servers do not reach leaderworkerset-pods.jobset-gate.dev"]["level"] == "error"
-    kept = [it for it in found if it.endswith("has no webhook for LeaderWorkerSets")]
-    assert len(kept) == 2
-    marked = {"metadata": {"labels": {names.GATED: names.GATED_LWS}}}
-    body = {"spec": {"leaderWorkerTemplate": {"workerTemplate": marked}}}
-    await camp.client.patch(LEADER_WORKER_SETS, "vllm", camp.namespace, body=body, patch=PatchType.MERGE)
-    assert not any("without a gate" in what for what in await doctor.found())
-
-
-ON, ON_IGNORE = ({"sources": ["jobset", "startgroup"], "podFailurePolicy": it} for it in ("Fail", "Ignore"))
-
-
-@only_embedded
-@pytest.mark.parametrize(
-    ("gangs", "policy", "bundle", "expected"),
-    [
-        ({}, None, "", []),
-        (None, None, "", []),
-        (ON, None, "", [("error", "is missing")]),
-        (ON, "Fail", BUNDLE.ca_bundle, [("ok", "is there")]),
-        (ON, "Fail", "", [("error", "has no caBundle")]),
-        (ON, "Ignore", BUNDLE.ca_bundle, [("warning", "has the failurePolicy Ignore")]),
-        (ON_IGNORE, "Ignore", BUNDLE.ca_bundle, [("ok", "is there")]),
-        (ON_IGNORE, "Fail", BUNDLE.ca_bundle, [("warning", "has the failurePolicy Fail")]),
-        (None, "Ignore", BUNDLE.ca_bundle, [("warning", "has the failurePolicy Ignore")]),
-    ],
-)
-async def test_the_configuration_for_start_groups_is_as_the_settings_say(
-    camp: StoredJobSet, gangs: Json | None, policy: Any, bundle: str, expected: list[tuple[str, str]]
-) -> None:
-    """`gangs`: that section of the settings, None where there are none to be read."""
-    volumes = [{"name": "settings", "configMap": {"name": "settings"}}]
-    installed = deployment("webhook", "gate:1", labels=WEBHOOK, volumes=volumes)
-    await camp.client.create(DEPLOYMENTS, installed, camp.namespace)
-    if gangs is not None:
-        data = {"settings.yaml": yaml.safe_dump({"gangs": gangs})}
-        await camp.client.create(CONFIGMAPS, {"metadata": {"name": "settings"}, "data": data}, camp.namespace)
-    if policy is not None:
-        asked = Gangs(sources=STARTING.gangs.sources, pod_failure_policy=policy)
-        made = registration.barrier_pod_configuration(asked, url="https://127.0.0.1:1", ca_bundle=bundle or None)
-        await camp.client.create(MUTATING_WEBHOOKS, made)
-    reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
-    about = f"MutatingWebhookConfiguration {names.BARRIER_POD_WEBHOOK} "
-    found = [it for it in await findings(reader, [("x", webhook_configurations.check)]) if it.what.startswith(about)]
-    assert [(str(it.level), it.what.removeprefix(about)) for it in found] == expected
-    bundles = await findings(reader, [("x", webhook_configurations.bundles)])
-    assert [it.what for it in bundles] == ([f"the CA that {about.split()[1]} trusts is valid"] if bundle else [])
-
-
-@only_embedded
-async def test_pods_of_groups_are_tried_in_a_format_that_is_on(camp: StoredJobSet) -> None:
-    for way in Format:
-        settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
-        async with registered_for_pods(camp.client, camp.namespace, settings):
-            reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
-            [found] = await findings(reader, [("x", dry_runs.pod)])
-        assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held"), way
-
-
-@only_embedded
-async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Doctor) -> None:
+async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: DoctorShell) -> None:
     loose, bare = registration.configurations(url="https://127.0.0.1:1", failure_policy="Ignore")
     loose["webhooks"][0]["clientConfig"]["caBundle"] = BUNDLE.ca_bundle
     for each in (loose, bare):
@@ -352,7 +172,7 @@ async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Docto
 
 
 @only_embedded
-async def test_a_certificate_that_is_managed_elsewhere(camp: StoredJobSet, doctor: Doctor) -> None:
+async def test_a_certificate_that_is_managed_elsewhere(camp: StoredJobSet, doctor: DoctorShell) -> None:
     volumes = [{"name": it, "secret": {"secretName": it}} for it in ("old", "torn", "none")]
     await camp.client.create(
         DEPLOYMENTS, deployment("webhook", "gate:1", labels=WEBHOOK, volumes=volumes), camp.namespace
@@ -374,7 +194,7 @@ async def test_a_certificate_that_is_managed_elsewhere(camp: StoredJobSet, docto
 
 @only_embedded
 async def test_gangs_without_a_barrier_pods_without_a_leader_and_old_versions(
-    camp: StoredJobSet, doctor: Doctor
+    camp: StoredJobSet, doctor: DoctorShell
 ) -> None:
     await camp.jobset()
     job = await camp.job()
@@ -405,7 +225,7 @@ async def test_gangs_without_a_barrier_pods_without_a_leader_and_old_versions(
 
 
 @only_embedded
-async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: Doctor) -> None:
+async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: DoctorShell) -> None:
     for name, image in (("koord-scheduler", "koordinator/koord-scheduler:v1"), ("koord-manager", "koord-manager:v1")):
         await camp.client.create(DEPLOYMENTS, deployment(name, image), camp.namespace)
     made = registration.configuration(
@@ -430,7 +250,7 @@ async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: Doctor
 
 
 @only_embedded
-async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: Doctor) -> None:
+async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: DoctorShell) -> None:
     made = crds.manifest(names.PLUGINS_GROUP)
     made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
     del made["metadata"]["labels"]
@@ -447,7 +267,7 @@ async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor:
 
 
 @only_real
-async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: StoredJobSet, doctor: Doctor) -> None:
+async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: StoredJobSet, doctor: DoctorShell) -> None:
     await camp.client.create(DEPLOYMENTS, deployment("controller", "jobset-gate:1"), camp.namespace)
     await camp.client.create(
         DEPLOYMENTS, deployment("webhook", "gate:1", account="webhook", labels=WEBHOOK), camp.namespace
@@ -487,13 +307,13 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
 
 @only_real
 async def test_a_user_with_few_rights_sees_what_is_not_known(
-    real_plane: Real, camp: StoredJobSet, doctor: Doctor, run: RunCli, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, doctor: DoctorShell, run: RunCli, tmp_path: Path
 ) -> None:
     """And the own namespace instead of all."""
     await camp.jobset()
     rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]}]
     config = await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path)
-    found = await doctor.found(kubeconfig=config)
+    found = await doctor.user(config).found()
     hidden = {what: it["why"] for what, it in found.items() if it["level"] == "unknown"}
     assert hidden["JobSet's CRD"].startswith("cannot get customresourcedefinitions.apiextensions.k8s.io")
     assert hidden["the webhook configurations"].startswith("cannot list mutatingwebhookconfigurations")
