@@ -64,21 +64,6 @@ def test_merges_of_merges_of_the_same_keys_stand_for_few_values(tmp_path: Path) 
     assert document.value["b8"] == document.value["a"]
 
 
-def test_merge_keys_mean_what_they_meant(tmp_path: Path) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text("a: &a {p: 1, q: 1}\nb: &b {q: 2, r: 2}\nc: {<<: [*a, *b], r: 3}\nd: {<<: *b, w: 4}\n")
-    (document,) = read([str(file)])
-    assert document.value["c"] == yaml.safe_load(file.read_text())["c"] == {"p": 1, "q": 1, "r": 3}
-    assert document.value["d"] == {"q": 2, "r": 2, "w": 4}
-
-
-@pytest.mark.parametrize("text", ["&a {<<: *a, x: 1}", "&a {<<: [*a, *a], x: 1}"])
-def test_a_mapping_that_merges_itself_ends(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text(text)
-    assert read([str(file)])[0].value == {"x": 1}
-
-
 @pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000, "1" + "0" * 2_000_000])
 def test_an_integer_of_thousands_of_digits_is_reported_with_line_and_path(digits: str, tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"

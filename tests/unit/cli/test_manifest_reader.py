@@ -35,6 +35,9 @@ def test_concatenated_json(write: Path) -> None:
     assert [(it.number, it.line, it.value) for it in found] == [(1, 1, {"a": 1}), (2, 3, {"b": 2}), (3, 4, {"c": 3})]
 
 
+MERGED = {"x": [{"p": 1, "q": 1}, {"q": 2, "r": 2}], "c": {"p": 1, "q": 1, "r": 3}}
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -51,6 +54,9 @@ def test_concatenated_json(write: Path) -> None:
         ('a: "\\ud800"', None),
         ("a: !!float 3", {"a": 3}),
         ("a: &a {p: 1}\nx: {k: &b {<<: *a, p: 2}}\nc: {<<: *b}", {"a": {"p": 1}, "x": {"k": {"p": 2}}, "c": {"p": 2}}),
+        ("x: [&a {p: 1, q: 1}, &b {q: 2, r: 2}]\nc: {<<: [*a, *b], r: 3}", MERGED),
+        ("&a {<<: *a, x: 1}", {"x": 1}),
+        ("&a {<<: [*a, *a], x: 1}", {"x": 1}),
         ("a: !!str 5\nc: 'on'", {"a": "5", "c": "on"}),
         ("a: 12:30\nb: 2001-01-01", {"a": "12:30", "b": "2001-01-01"}),
     ],

@@ -1,6 +1,5 @@
 """CRDs of PodGroups: whose they are, whether groups can be said with them, and what a refused write leads to (G5)."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -13,7 +12,8 @@ from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.workqueue import Requeue
 
-NAME = crds.crd_name(names.PLUGINS_GROUP)
+PLUGINS, SIGS, KEP24 = names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP
+NAME = crds.crd_name(PLUGINS)
 Json = dict[str, Any]
 
 
@@ -44,34 +44,33 @@ def refusal(kind: type[ApiError]) -> ApiError:
     return kind(403, "Reason", "so it is")
 
 
-def stored(change: Callable[[Json], object] = lambda _: None) -> Json:
-    crd = crds.manifest(names.PLUGINS_GROUP)
-    crd["metadata"] |= {"uid": "u", "resourceVersion": "7"}
-    change(crd)
+def crd_of(group: str = PLUGINS, **metadata: Any) -> Json:
+    """Ours, as an API server gives it back."""
+    crd = crds.manifest(group)
+    crd["metadata"] |= {"resourceVersion": "7", "uid": "u"} | metadata
     return crd
 
 
-def older(crd: Json) -> None:
-    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
+OLD = {names.POD_GROUP_CRD_REVISION: "0"}
 
 
 @pytest.mark.parametrize("api", [CrdApi(Forbidden), CrdApi(NotFound, Forbidden)], ids=["read", "create"])
 async def test_what_is_forbidden_is_reported_and_tried_again_later(api: CrdApi) -> None:
     reconciler = PodGroupCrdReconciler(api.client)
     assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
-    assert "may not be reconciled" in reconciler.problems[names.PLUGINS_GROUP]
+    assert "may not be reconciled" in reconciler.problems[PLUGINS]
 
 
 async def test_trouble_that_is_over_is_forgotten() -> None:
     world = CrdApi(Forbidden)
     reconciler = PodGroupCrdReconciler(world.client)
     await reconciler.reconcile(NAME)
-    world.stored = stored()
+    world.stored = crd_of()
     await reconciler.reconcile(NAME)
     assert reconciler.problems == {}
 
 
-@pytest.mark.parametrize(("there", "force"), [(NotFound, False), (stored(older), True)])
+@pytest.mark.parametrize(("there", "force"), [(NotFound, False), (crd_of(annotations=OLD), True)])
 async def test_where_another_client_was_faster_it_is_requeued(there: Json | type[ApiError], force: bool) -> None:
     """What is not there yet is made without force, so that another's fields are not taken over."""
     world = CrdApi(there, Conflict)
@@ -81,23 +80,9 @@ async def test_where_another_client_was_faster_it_is_requeued(there: Json | type
 
 
 async def test_one_that_is_being_deleted_is_not_touched() -> None:
-    def leave(crd: Json) -> None:
-        older(crd)
-        crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-
-    world = CrdApi(stored(leave))
+    world = CrdApi(crd_of(annotations=OLD, deletionTimestamp="2026-01-01T00:00:00Z"))
     assert await PodGroupCrdReconciler(world.client).reconcile(NAME) is None
     assert world.applied == []
-
-
-PLUGINS, SIGS, KEP24 = names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP
-
-
-def crd_of(group: str = PLUGINS, **metadata: Any) -> Json:
-    """Ours, as an API server gives it back."""
-    crd = crds.manifest(group)
-    crd["metadata"] |= {"resourceVersion": "7", "uid": "u"} | metadata
-    return crd
 
 
 def fields(manager: str, part: str = "f:spec", **more: str) -> Json:
@@ -133,7 +118,7 @@ def test_only_one_that_is_older_than_we_know_it_is_outdated(said: str | None, ol
 
 
 def test_an_update_is_for_the_version_that_was_read_and_keeps_what_others_noted() -> None:
-    body = crds.update(crd_of(annotations={names.POD_GROUP_CRD_REVISION: "0", "theirs": "x"}))
+    body = crds.update(crd_of(annotations=OLD | {"theirs": "x"}))
     assert body["metadata"]["resourceVersion"] == "7"
     assert body["metadata"]["annotations"] == {
         names.POD_GROUP_CRD_REVISION: str(crds.REVISION)
