@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
 from typing_extensions import override
 
 from controllers.barrier.lws_condition import LwsConditionWriter
@@ -17,7 +16,7 @@ from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.sources import lws
 from tests.fakes.memory_api import Json
-from tests.fakes.start_group_controller import SPACE, STATEFUL_SET, StartGroupController, pod_body
+from tests.fakes.start_group_controller import SPACE, STATEFUL_SET, StartGroupController, pod_body, read_member
 from tests.fakes.wire_objects import BARRIER
 
 LWS_UID = "lws-uid"
@@ -63,15 +62,8 @@ def leader_worker_set(replicas: int = 1, notes: Json | None = None, status: Json
     return {"metadata": meta, "spec": {"replicas": replicas}, "status": status or {}}
 
 
-def addressed(uid: str, kind: str = "release", cause: str = names.REASON_STARTED) -> Json:
-    """Annotations of a pod that carries this verdict."""
-    return {names.VERDICT: f"{kind} {uid} 0 0 {cause}\n"}
-
-
 def read_pod(body: Json) -> PodSeen:
-    found = lws.pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.MemberPod))
-    assert found is not None
-    return found
+    return read_member(body, lws.pod)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from jobset_gate.runtime.store import Store
 from jobset_gate.sources import startgroup
 from tests.fakes.controller_harness import ControllerHarness
 from tests.fakes.memory_api import Json
+from tests.fakes.memory_client import decoded_as
 from tests.fakes.wire_objects import BARRIER, status
 
 SPACE = "team-a"
@@ -49,13 +50,13 @@ def pod_body(
     }
 
 
-def addressed(name: str, attempt: int, kind: str = "release", cause: str = names.REASON_STARTED) -> Json:
-    """Annotations of a pod that carries this verdict."""
-    return {names.VERDICT: f"{kind} {name} 0 {attempt} {cause}\n"}
+def addressed(uid: str, attempt: int = 0) -> Json:
+    """Annotations of a pod that carries a release with this address."""
+    return {names.VERDICT: f"release {uid} 0 {attempt} {names.REASON_STARTED}\n"}
 
 
-def read_member(body: Json) -> PodSeen:
-    found = startgroup.pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.MemberPod))
+def read_member(body: Json, read: Callable[[wire.MemberPod], PodSeen | None] = startgroup.pod) -> PodSeen:
+    found = read(decoded_as(body, wire.MemberPod))
     assert found is not None
     return found
 

@@ -17,14 +17,13 @@ from tests.fakes.gangs import decided
 from tests.fakes.lws_controller import (
     GROUP,
     LWS_UID,
-    addressed,
     leader_pod,
     leader_worker_set,
     read_pod,
     worker_pod,
     worker_set,
 )
-from tests.fakes.start_group_controller import PASSED, RUNS
+from tests.fakes.start_group_controller import PASSED, RUNS, addressed
 from tests.fakes.wire_objects import TEN_O_CLOCK, Json, read_config_map
 
 NOW = TEN_O_CLOCK + 60

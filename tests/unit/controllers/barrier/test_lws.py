@@ -16,7 +16,6 @@ from tests.fakes.lws_controller import (
     GROUP,
     LWS_UID,
     LwsController,
-    addressed,
     leader_pod,
     leader_worker_set,
     worker_pod,
@@ -24,7 +23,7 @@ from tests.fakes.lws_controller import (
 )
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
-from tests.fakes.start_group_controller import PASSED, RUNS, SPACE
+from tests.fakes.start_group_controller import PASSED, RUNS, SPACE, addressed
 from tests.fakes.wire_objects import TEN_O_CLOCK
 
 NAME = "vllm-2.lws.group-scheduling"
@@ -140,13 +139,6 @@ async def test_bypass_on_the_leader_worker_set_opens_groups_that_are_there_and_t
     assert workload.bypass
 
 
-async def test_size_raised_in_the_template_changes_nothing_for_pods_that_wait(vllm: LwsController) -> None:
-    """A rolling update makes new leaders; a worker made again meanwhile has the new size on it."""
-    vllm.show(leader_worker_set(), worker_set(), leader_pod("A", RUNS, size=2), worker_pod(1, "A", RUNS, size=4))
-    await vllm.reconcile()
-    assert vllm.verdict_on("A") is not None
-
-
 # --- Another leader --------------------------------------------------------------------------------------------------
 
 
@@ -213,16 +205,6 @@ async def test_a_controller_that_has_not_seen_the_next_leader_deletes_nothing_of
     with pytest.raises(Requeue):
         await vllm.reconcile()
     assert set(vllm.kept) == {"B"}
-
-
-async def test_an_old_revision_built_again_in_a_rolling_update_waits_for_its_own_size(vllm: LwsController) -> None:
-    """The size is the leader's, not the one of now in the LeaderWorkerSet."""
-    vllm.show(leader_worker_set(), worker_set("B"), leader_pod("B", RUNS, size=3), worker_pod(1, "B", RUNS, size=3))
-    await vllm.reconcile()
-    assert vllm.verdict_on("B") is None
-    vllm.show(worker_pod(2, "B", RUNS, size=3))
-    await vllm.reconcile()
-    assert vllm.verdict_on("B") is not None
 
 
 async def test_each_start_of_each_leader_is_an_event_on_the_leader_worker_set(vllm: LwsController) -> None:
