@@ -273,54 +273,41 @@ def wanting(*pods: Json, **resources: str) -> GroupSnapshot:
     return group_snapshot(*pods, of=KEP24_KEY, group=pod_group(spec=spec))
 
 
-@pytest.mark.parametrize("name", ["cpu", "requests.cpu"])
-def test_what_is_left_of_a_quota_must_suffice(name: str) -> None:
-    seen = wanting(cpu="4")
-    assert preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "6"})]) == ""
-    assert (
-        preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "7"})])
-        == "needs 4 cpu, 3 left in ResourceQuota q"
-    )
-    assert (
-        preconditions.quota_shortage(seen, [limits({name: "10"}, {name: "12"})])
-        == "needs 4 cpu, 0 left in ResourceQuota q"
-    )
+FOUR = wanting(cpu="4")
+CHARGED = wanting(kep24_pod("a"), kep24_pod("b"), cpu="4")
+"""For one cpu, gated or not."""
+HALF_CHARGED = wanting(kep24_pod("a", status={"phase": "Succeeded"}), kep24_pod("b"), cpu="4")
+TWO_KINDS = wanting(memory="4Gi", example_gpu="2")
+NEAR = limits({"requests.example/gpu": "8"}, {"requests.example/gpu": "7"}, name="gpus")
+FAR, WIDE = limits({"memory": "1Gi"}, namespace="elsewhere"), limits({"memory": "8Gi"})
+HIGH = {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
 
 
-def test_members_have_been_charged_already_gated_or_not() -> None:
-    seen = wanting(kep24_pod("a"), kep24_pod("b"), cpu="4")  # charged for one cpu
-    assert preconditions.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7"})]) == ""
-    assert (
-        preconditions.quota_shortage(seen, [limits({"cpu": "10"}, {"cpu": "7500m"})])
-        == "needs 4 cpu, 3.5 left in ResourceQuota q"
-    )
-    ended = wanting(kep24_pod("a", status={"phase": "Succeeded"}), kep24_pod("b"), cpu="4")  # for half of one
-    assert (
-        preconditions.quota_shortage(ended, [limits({"cpu": "10"}, {"cpu": "7"})])
-        == "needs 4 cpu, 3.5 left in ResourceQuota q"
-    )
-
-
-def test_every_quota_of_the_namespace_counts_and_no_other() -> None:
-    seen = wanting(memory="4Gi", example_gpu="2")
-    near = limits({"requests.example/gpu": "8"}, {"requests.example/gpu": "7"}, name="gpus")
-    far = limits({"memory": "1Gi"}, namespace="elsewhere")
-    assert preconditions.quota_shortage(seen, [far, limits({"memory": "8Gi"})]) == ""
-    assert (
-        preconditions.quota_shortage(seen, [far, limits({"memory": "8Gi"}), near])
-        == "needs 2 example/gpu, 1 left in ResourceQuota gpus"
-    )
-    assert (
-        preconditions.quota_shortage(seen, [limits({"memory": "5Gi"}, {"memory": "2Gi"})])
-        == "needs 4Gi memory, 3Gi left in ResourceQuota q"
-    )
-
-
-def test_what_the_group_does_not_name_and_limits_of_limits_do_not_count() -> None:
-    seen = wanting(cpu="4")
-    assert (
-        preconditions.quota_shortage(seen, [limits({"memory": "0", "limits.cpu": "0", "count/jobs.batch": "0"})]) == ""
-    )
+@pytest.mark.parametrize(
+    ("seen", "quotas", "shortage"),
+    [
+        *((FOUR, [limits({name: "10"}, {name: "6"})], "") for name in ("cpu", "requests.cpu")),
+        *((FOUR, [limits({it: "10"}, {it: "7"})], "needs 4 cpu, 3 left") for it in ("cpu", "requests.cpu")),
+        *((FOUR, [limits({it: "10"}, {it: "12"})], "needs 4 cpu, 0 left") for it in ("cpu", "requests.cpu")),
+        (CHARGED, [limits({"cpu": "10"}, {"cpu": "7"})], ""),
+        (CHARGED, [limits({"cpu": "10"}, {"cpu": "7500m"})], "needs 4 cpu, 3.5 left"),
+        (HALF_CHARGED, [limits({"cpu": "10"}, {"cpu": "7"})], "needs 4 cpu, 3.5 left"),
+        # Every quota of the namespace counts, and no other.
+        (TWO_KINDS, [FAR, WIDE], ""),
+        (TWO_KINDS, [FAR, WIDE, NEAR], "needs 2 example/gpu, 1 left in ResourceQuota gpus"),
+        (TWO_KINDS, [limits({"memory": "5Gi"}, {"memory": "2Gi"})], "needs 4Gi memory, 3Gi left"),
+        # What the group does not name, and limits of limits, do not count.
+        (FOUR, [limits({"memory": "0", "limits.cpu": "0", "count/jobs.batch": "0"})], ""),
+        # Quotas with scopes are not compared.
+        *((CHARGED, [limits({"cpu": "1"}, scopes=[it])], "") for it in ("Terminating", "NotBestEffort")),
+        (CHARGED, [limits({"cpu": "1"}, scopeSelector={"matchExpressions": [HIGH]})], ""),
+    ],
+)
+def test_what_is_left_of_every_quota_must_suffice(
+    seen: GroupSnapshot, quotas: list[QuotaLimits], shortage: str
+) -> None:
+    whole = f"{shortage} in ResourceQuota q" if shortage.endswith(" left") else shortage
+    assert preconditions.quota_shortage(seen, quotas) == whole
 
 
 def test_a_quota_that_nobody_has_counted_yet_allows_all_it_says() -> None:
@@ -337,16 +324,3 @@ def test_other_designs_have_no_total_resources() -> None:
         group=pod_group(spec={"minMember": 1, "minResources": {"cpu": "99"}}),
     )
     assert preconditions.quota_shortage(other, [limits({"cpu": "1"})]) == ""
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"scopes": ["Terminating"]},
-        {"scopes": ["NotBestEffort"]},
-        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
-    ],
-)
-def test_quotas_with_scopes_are_not_compared(spec: Json) -> None:
-    seen, scoped = wanting(kep24_pod("a"), cpu="4"), limits({"cpu": "1"}, **spec)
-    assert preconditions.quota_shortage(seen, [scoped]) == ""
