@@ -16,7 +16,7 @@ from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes.background import in_background
 
 
-class ControllerHarness:
+class WorkersHarness:
     """A queue with workers, and when each key was reconciled."""
 
     def __init__(self, workers: int = 2) -> None:
@@ -45,8 +45,8 @@ class ControllerHarness:
 
 
 @asynccontextmanager
-async def running(workers: int = 2) -> AsyncIterator[ControllerHarness]:
-    harness = ControllerHarness(workers)
+async def running(workers: int = 2) -> AsyncIterator[WorkersHarness]:
+    harness = WorkersHarness(workers)
     with capture_logs():  # printed tracebacks take longer than the test
         async with in_background(harness.controller.run()):
             yield harness
@@ -136,7 +136,7 @@ async def test_a_requeue_is_no_error() -> None:
 
 
 async def test_a_write_refused_for_want_of_the_lease_ends_all_workers_and_loses_no_key() -> None:
-    it = ControllerHarness(workers=3)
+    it = WorkersHarness(workers=3)
     it.raises["a"] = lambda: NotLeader("the lease is not surely ours")
     it.queue.add("a")
     with pytest.raises(ExceptionGroup) as stopped:

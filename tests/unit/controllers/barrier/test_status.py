@@ -48,7 +48,7 @@ def lacking(words: str, many: int = 2) -> DesiredCondition:
     return waiting(f"missing: {many} pods: {words} (workers-0/1, workers-0/2); 1")
 
 
-class StatusHarness:
+class ConditionHarness:
     """A status writer at work, and what it has written."""
 
     def __init__(self, api: Api, memory: MemoryClient, clock: VirtualClock, calls: CallBlocker) -> None:
@@ -98,8 +98,8 @@ class StatusHarness:
 @pytest.fixture
 async def square(
     api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
-) -> AsyncIterator[StatusHarness]:
-    made = StatusHarness(api, memory, clock, api_calls)
+) -> AsyncIterator[ConditionHarness]:
+    made = ConditionHarness(api, memory, clock, api_calls)
     async with in_background(made.loop.run()):
         yield made
 
@@ -107,7 +107,7 @@ async def square(
 # --- What is written, and when ---------------------------------------------------------------------------------------
 
 
-async def test_a_condition_is_written_once_as_the_api_wants_it(square: StatusHarness) -> None:
+async def test_a_condition_is_written_once_as_the_api_wants_it(square: ConditionHarness) -> None:
     assert await square.report(waiting(1)) == {
         "type": "GroupStarted",
         "status": "False",
@@ -120,7 +120,7 @@ async def test_a_condition_is_written_once_as_the_api_wants_it(square: StatusHar
     assert square.verbs == ["patch jobsets"], "and waiting is no Event"
 
 
-async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(square: StatusHarness) -> None:
+async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(square: ConditionHarness) -> None:
     await square.report(waiting(1))
     await asyncio.sleep(5)
     await square.report(waiting(2))
@@ -131,7 +131,7 @@ async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(s
     assert (square.said, len(square.verbs)) == ("3/9 pods started", 2)
 
 
-async def test_numbers_in_others_words_are_no_news_for_minutes(square: StatusHarness) -> None:
+async def test_numbers_in_others_words_are_no_news_for_minutes(square: ConditionHarness) -> None:
     """The scheduler counts all nodes of the cluster in its sentence: it changes whenever one of them comes or goes."""
     await square.report(lacking("Unscheduled: 0/39 nodes are available"))
     for nodes in range(20, 39):
@@ -145,7 +145,7 @@ async def test_numbers_in_others_words_are_no_news_for_minutes(square: StatusHar
     assert "0/10 nodes" in square.said
 
 
-async def test_a_kubelets_reason_is_reported_though_it_waited_at_the_first_read(square: StatusHarness) -> None:
+async def test_a_kubelets_reason_is_reported_though_it_waited_at_the_first_read(square: ConditionHarness) -> None:
     await square.report(lacking('ImagePull: main: ImagePullBackOff: Back-off pulling image "x"'))
     await asyncio.sleep(PROGRESS_INTERVAL)
     await square.report(lacking('ImagePull: main: ErrImagePull: pulling "x": no such tag in the registry'))
@@ -157,13 +157,13 @@ async def test_a_kubelets_reason_is_reported_though_it_waited_at_the_first_read(
 
 @pytest.mark.parametrize(("first", "then"), [(waiting(1), STARTED), (STARTED, waiting(0))], ids=["verdict", "waiting"])
 async def test_another_reason_is_reported_at_once(
-    square: StatusHarness, first: DesiredCondition, then: DesiredCondition
+    square: ConditionHarness, first: DesiredCondition, then: DesiredCondition
 ) -> None:
     await square.report(first)
     assert (await square.report(then))["reason"] == then.reason
 
 
-async def test_the_time_of_transition_moves_only_when_the_status_does(square: StatusHarness) -> None:
+async def test_the_time_of_transition_moves_only_when_the_status_does(square: ConditionHarness) -> None:
     await square.report(waiting(1))
     await asyncio.sleep(60)
     assert (await square.report(FAILED))["lastTransitionTime"] == "2026-01-01T00:00:00Z"
@@ -171,7 +171,7 @@ async def test_the_time_of_transition_moves_only_when_the_status_does(square: St
     assert (await square.report(STARTED, "0.1"))["lastTransitionTime"] == "2026-01-01T00:02:00Z"
 
 
-async def test_what_was_written_and_is_not_seen_is_written_again_but_slowly(square: StatusHarness) -> None:
+async def test_what_was_written_and_is_not_seen_is_written_again_but_slowly(square: ConditionHarness) -> None:
     """The watch has not shown it yet, or a user took it away."""
     await square.report(STARTED)
     square.api.change(JOBSETS, "train", lambda body: body["status"].update(conditions=[]))
@@ -183,7 +183,7 @@ async def test_what_was_written_and_is_not_seen_is_written_again_but_slowly(squa
 
 
 async def test_the_next_jobset_of_the_name_is_reported_at_once_and_not_given_the_condition_of_the_old_one(
-    square: StatusHarness, api: Api
+    square: ConditionHarness, api: Api
 ) -> None:
     await square.report(waiting(9))
     old = square.jobset
@@ -199,7 +199,7 @@ async def test_the_next_jobset_of_the_name_is_reported_at_once_and_not_given_the
 
 
 async def test_the_event_comes_before_the_condition_and_is_reported_once_whatever_crashes_between(
-    square: StatusHarness, api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
+    square: ConditionHarness, api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
 ) -> None:
     api_calls.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
     await square.report(STARTED)
@@ -227,7 +227,7 @@ async def test_the_event_comes_before_the_condition_and_is_reported_once_whateve
     ],
 )
 async def test_an_event_says_what_the_condition_says(
-    square: StatusHarness, condition: DesiredCondition, kind: str
+    square: ConditionHarness, condition: DesiredCondition, kind: str
 ) -> None:
     await square.report(condition)
     (event,) = square.api.all(EVENTS)
@@ -243,7 +243,7 @@ async def test_an_event_says_what_the_condition_says(
     "error", [ServerError(500), Forbidden(403), Unreachable("silence"), InvalidResponse("rubbish")]
 )
 async def test_what_could_not_be_said_is_counted_and_tried_again_after_a_while(
-    square: StatusHarness, api_calls: CallBlocker, error: KubeError
+    square: ConditionHarness, api_calls: CallBlocker, error: KubeError
 ) -> None:
     api_calls.fail = lambda _: error
     square.want(square.jobset, waiting(1))
@@ -257,7 +257,7 @@ async def test_what_could_not_be_said_is_counted_and_tried_again_after_a_while(
 
 
 async def test_a_jobset_that_changed_before_the_watch_showed_it_is_tried_again_soon_and_is_no_failure(
-    square: StatusHarness, api_calls: CallBlocker
+    square: ConditionHarness, api_calls: CallBlocker
 ) -> None:
     """JobSet's controller writes the same status: its writes and ours meet now and then."""
     api_calls.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
@@ -269,7 +269,7 @@ async def test_a_jobset_that_changed_before_the_watch_showed_it_is_tried_again_s
 
 
 async def test_the_last_word_wins_over_one_that_is_just_being_said(
-    square: StatusHarness, api_calls: CallBlocker
+    square: ConditionHarness, api_calls: CallBlocker
 ) -> None:
     api_calls.block()
     square.want(square.jobset, waiting(1))
@@ -281,7 +281,7 @@ async def test_the_last_word_wins_over_one_that_is_just_being_said(
 
 
 async def test_a_verdict_is_reported_even_if_its_jobset_has_finished_meanwhile(
-    square: StatusHarness, api_calls: CallBlocker
+    square: ConditionHarness, api_calls: CallBlocker
 ) -> None:
     """A gang that times out fails at once."""
     api_calls.fail = lambda _: ServerError(500)
@@ -293,7 +293,9 @@ async def test_a_verdict_is_reported_even_if_its_jobset_has_finished_meanwhile(
     assert square.said == STARTED.message
 
 
-async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(square: StatusHarness, api_calls: CallBlocker) -> None:
+async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(
+    square: ConditionHarness, api_calls: CallBlocker
+) -> None:
     api_calls.block()
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
@@ -304,7 +306,9 @@ async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(square: StatusH
     assert (writer._desired, writer._retry_at, writer._written) == ({}, {}, {})
 
 
-async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHarness, api_calls: CallBlocker) -> None:
+async def test_in_a_namespace_that_goes_nothing_is_tried_again(
+    square: ConditionHarness, api_calls: CallBlocker
+) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace default is being terminated"}
     api_calls.fail = lambda _: Forbidden(403, details={"causes": [cause]})
     square.want(square.jobset, STARTED, "0.0")

@@ -34,7 +34,7 @@ SOON = 0.01
 """Virtual seconds in which everything that can be sent is sent."""
 
 
-class PatcherHarness:
+class VerdictPatcherHarness:
     """Patches at work, and what became of them."""
 
     def __init__(
@@ -51,18 +51,18 @@ class PatcherHarness:
 
 
 @asynccontextmanager
-async def running(sender: PatcherHarness) -> AsyncIterator[PatcherHarness]:
+async def running(sender: VerdictPatcherHarness) -> AsyncIterator[VerdictPatcherHarness]:
     async with in_background(sender.patches.run()):
         yield sender
 
 
 @pytest.fixture
-async def sender(memory: MemoryClient) -> AsyncIterator[PatcherHarness]:
-    async with running(PatcherHarness(memory)) as started:
+async def sender(memory: MemoryClient) -> AsyncIterator[VerdictPatcherHarness]:
+    async with running(VerdictPatcherHarness(memory)) as started:
         yield started
 
 
-async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: PatcherHarness) -> None:
+async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: VerdictPatcherHarness) -> None:
     pods = store_pods(api, 10)
     again = sender.want(TRAIN, pods, RELEASE, fresh=True)
     await asyncio.sleep(SOON)
@@ -73,7 +73,7 @@ async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: Pa
 
 
 async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_first(
-    api: Api, api_calls: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
     assert sender.want(TRAIN, pods, RELEASE, fresh=False) == pytest.approx(CONFIG_MAP_GRACE)
@@ -89,7 +89,7 @@ async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_stil
     api: Api, memory: MemoryClient, api_calls: CallBlocker
 ) -> None:
     delivered: dict[tuple[GangKey, str], float] = {}
-    async with running(PatcherHarness(memory, delivered=delivered)) as sender:
+    async with running(VerdictPatcherHarness(memory, delivered=delivered)) as sender:
         heard, deaf = store_pods(api, 2)
         delivered[TRAIN, heard.uid] = asyncio.get_running_loop().time()
         sender.want(TRAIN, [heard, deaf], RELEASE, fresh=True)
@@ -106,7 +106,7 @@ async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_stil
 
 
 async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
-    api: Api, api_calls: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
@@ -122,7 +122,7 @@ async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
 
 
 async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_again_at_once(
-    api: Api, api_calls: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
 ) -> None:
     (pod,) = store_pods(api, 1)
     delivered = msgspec.structs.replace(pod, verdict=TEXT)
@@ -138,7 +138,7 @@ async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_aga
 
 
 async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_once(
-    api: Api, api_calls: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
 ) -> None:
     """The snapshot has its annotation translated back, so one that has it is recognized."""
     ring, release = GangKey("default", "ring.u-1", "startgroup"), verdict(attempt=3)
@@ -157,7 +157,7 @@ async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_o
     "error", [ServerError(500), Throttled(429), Unreachable("reset"), Conflict(409), NotFound(404)]
 )
 async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
-    api: Api, api_calls: CallBlocker, sender: PatcherHarness, error: KubeError
+    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness, error: KubeError
 ) -> None:
     pods = store_pods(api, 3)
     api_calls.fail = lambda call: error if call.name == pods[0].name else None

@@ -234,15 +234,7 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
     assert free(made) == {"n": 4000}
 
 
-# --- Pods of groups, which the other watch of pods leaves out -------------------------------------------------------
-
-
-def member(name: str = "p") -> Json:
-    """A pod of a group, opened and bound."""
-    return pod(name, gates=(), node="n", spec=bound(name)["spec"])
-
-
-# --- Effects ---------------------------------------------------------------------------------------------------------
+# --- Effects on capacity ---------------------------------------------------------------------------------------------
 
 
 def test_only_changes_of_room_have_a_capacity_effect() -> None:
@@ -277,6 +269,7 @@ def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
 
 def test_without_a_capacity_check_nodes_and_bound_pods_are_not_kept() -> None:
     made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).nodes(node("n", cpu="4"))
-    made.pods(bound("p"), member("m"))
+    member = pod("m", gates=(), node="n", spec=bound("m")["spec"])
+    made.pods(bound("p"), member)
     assert (made.cache.nodes.node_infos(), made.cache.nodes.has_pod("uid-p")) == ((), False)
     assert None not in made.take_calls()[1]

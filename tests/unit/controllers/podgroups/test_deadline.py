@@ -118,7 +118,7 @@ async def test_a_satisfied_group_is_satisfied_for_a_successor_whatever_pods_are_
 # --- Groups of higher priority ---
 
 
-async def test_but_not_for_ever(cluster: InMemoryCluster) -> None:
+async def test_a_group_whose_pod_is_nominated_keeps_its_time_but_not_for_ever(cluster: InMemoryCluster) -> None:
     add_node(cluster, cpu="4")
     async with running_controller(cluster):
         cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=PORTS | {"priority": 9})

@@ -126,11 +126,6 @@ def of(owner: str, uid: str = "", kind: str = "Job") -> Json:
     return {"ownerReferences": [made_by]}
 
 
-def end(cluster: InMemoryCluster, *pods: str, phase: str = "Succeeded") -> None:
-    for name in pods:
-        cluster.patch_object(PODS, name, {"status": {"phase": phase}})
-
-
 def mark(cluster: InMemoryCluster, *pods: str) -> None:
     """They are being deleted."""
     for name in pods:
@@ -148,21 +143,6 @@ async def placed(cluster: InMemoryCluster, owner: Json, *pods: str) -> None:
 def stands(cluster: InMemoryCluster) -> tuple[int, AdmissionState, bool]:
     found = cluster.recorded()
     return found.generation, found.stage, found.satisfied is not None
-
-
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-async def test_a_job_tries_again_what_has_failed_and_its_group_does_not_gather_for_that(
-    cluster: InMemoryCluster, phase: str
-) -> None:
-    """It never will have its minimum of pods again."""
-    async with running_controller(cluster, OFF):
-        await placed(cluster, of("j"), "a", "b")
-        end(cluster, "a", phase="Failed")
-        end(cluster, "b", phase=phase)
-        cluster.create_group("g", "again", meta=of("j"))
-        await run_for(1)
-        assert "again" in cluster.ungated_pods()
-        assert stands(cluster) == (1, AdmissionState.OPEN, True)
 
 
 async def test_pods_of_a_new_owner_join_while_a_pod_is_alive(cluster: InMemoryCluster) -> None:
