@@ -40,6 +40,7 @@ class Call:
     name: str
     body: Any = None
     subresource: str = ""
+    force: bool = False
 
 
 RETRY_AFTER = 20.0
@@ -164,7 +165,7 @@ class MemoryClient:
             )
             return decoded_as(changed, type)
 
-        return await self._do(Call("patch", resource, name, body, subresource or ""), work)
+        return await self._do(Call("patch", resource, name, body, subresource or "", force), work)
 
     async def delete(
         self,

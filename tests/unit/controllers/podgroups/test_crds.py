@@ -1,47 +1,24 @@
 """CRDs of PodGroups: whose they are, whether groups can be said with them, and what a refused write leads to (G5)."""
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from controllers.podgroups import crds
 from controllers.podgroups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdReconciler
 from jobset_gate import names
-from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound
+from jobset_gate.kube.errors import ApiError, Conflict, Forbidden
+from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.workqueue import Requeue
+from tests.fakes.call_blocker import CallBlocker
+from tests.fakes.memory_api import Api
+from tests.fakes.memory_client import Call, MemoryClient
 
 PLUGINS, SIGS, KEP24 = names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP
 NAME = crds.crd_name(PLUGINS)
 Json = dict[str, Any]
-
-
-class CrdApi:
-    """Answers what a test sets, and keeps what was applied."""
-
-    def __init__(self, stored: Json | type[ApiError], applied: type[ApiError] | None = None) -> None:
-        self.stored, self._applied = stored, applied
-        self.applied: list[tuple[Json, bool]] = []
-
-    @property
-    def client(self) -> Client:
-        return cast("Client", self)
-
-    async def get(self, *_: object) -> Json:
-        if isinstance(self.stored, dict):
-            return self.stored
-        raise refusal(self.stored)
-
-    async def patch(self, *_: object, body: Json, force: bool, **__: object) -> Json:
-        self.applied.append((body, force))
-        if self._applied is not None:
-            raise refusal(self._applied)
-        return body
-
-
-def refusal(kind: type[ApiError]) -> ApiError:
-    return kind(403, "Reason", "so it is")
 
 
 def crd_of(group: str = PLUGINS, **metadata: Any) -> Json:
@@ -54,35 +31,41 @@ def crd_of(group: str = PLUGINS, **metadata: Any) -> Json:
 OLD = {names.POD_GROUP_CRD_REVISION: "0"}
 
 
-@pytest.mark.parametrize("api", [CrdApi(Forbidden), CrdApi(NotFound, Forbidden)], ids=["read", "create"])
-async def test_what_is_forbidden_is_reported_and_tried_again_later(api: CrdApi) -> None:
-    reconciler = PodGroupCrdReconciler(api.client)
+def refused(verb: str, kind: type[ApiError]) -> Callable[[Call], ApiError | None]:
+    return lambda call: kind(403, "Reason", "so it is") if call.verb == verb else None
+
+
+@pytest.mark.parametrize("verb", ["get", "patch"], ids=["read", "create"])
+async def test_what_is_forbidden_is_reported_and_tried_again_later_and_forgotten_when_it_is_over(
+    api: Api, memory: MemoryClient, api_calls: CallBlocker, verb: str
+) -> None:
+    api_calls.fail = refused(verb, Forbidden)
+    reconciler = PodGroupCrdReconciler(memory.client)
     assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
     assert "may not be reconciled" in reconciler.problems[PLUGINS]
-
-
-async def test_trouble_that_is_over_is_forgotten() -> None:
-    world = CrdApi(Forbidden)
-    reconciler = PodGroupCrdReconciler(world.client)
-    await reconciler.reconcile(NAME)
-    world.stored = crd_of()
+    api_calls.fail = lambda _: None
+    api.put(CRDS, crd_of())
     await reconciler.reconcile(NAME)
     assert reconciler.problems == {}
 
 
-@pytest.mark.parametrize(("there", "force"), [(NotFound, False), (crd_of(annotations=OLD), True)])
-async def test_where_another_client_was_faster_it_is_requeued(there: Json | type[ApiError], force: bool) -> None:
+@pytest.mark.parametrize(("there", "force"), [((), False), ((crd_of(annotations=OLD),), True)])
+async def test_where_another_client_was_faster_it_is_requeued(
+    api: Api, memory: MemoryClient, api_calls: CallBlocker, there: tuple[Json, ...], force: bool
+) -> None:
     """What is not there yet is made without force, so that another's fields are not taken over."""
-    world = CrdApi(there, Conflict)
+    for crd in there:
+        api.put(CRDS, crd)
+    api_calls.fail = refused("patch", Conflict)
     with pytest.raises(Requeue):
-        await PodGroupCrdReconciler(world.client).reconcile(NAME)
-    assert [forced for _, forced in world.applied] == [force]
+        await PodGroupCrdReconciler(memory.client).reconcile(NAME)
+    assert [it.force for it in api_calls.calls if it.verb == "patch"] == [force]
 
 
-async def test_one_that_is_being_deleted_is_not_touched() -> None:
-    world = CrdApi(crd_of(annotations=OLD, deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert await PodGroupCrdReconciler(world.client).reconcile(NAME) is None
-    assert world.applied == []
+async def test_one_that_is_being_deleted_is_not_touched(api: Api, memory: MemoryClient, api_calls: CallBlocker) -> None:
+    api.put(CRDS, crd_of(annotations=OLD, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert await PodGroupCrdReconciler(memory.client).reconcile(NAME) is None
+    assert [it.verb for it in api_calls.calls] == ["get"]
 
 
 def fields(manager: str, part: str = "f:spec", **more: str) -> Json:
