@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -24,6 +25,23 @@ TOKEN = "t0ken"
 Served = TypeVar("Served", bound="ServedBook")
 MOMENT = 0.3
 """Virtual seconds, and long enough for packets on loopback to arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class FakePeer:
+    """A pod's end of a request without any HTTP: `hear` gets what it is answered, or that it is dropped."""
+
+    hear: Callable[[str], None]
+
+    def send_answer(self, text: bytes) -> bool:
+        self.hear(text.decode())
+        return True
+
+    def finish(self) -> None:
+        """No test minds."""
+
+    def disconnect(self) -> None:
+        self.hear("dropped")
 
 
 class ServedBook:

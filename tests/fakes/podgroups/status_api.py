@@ -19,7 +19,7 @@ from controllers.podgroups.status import (
     PodGroupStatusWriter,
 )
 from jobset_gate import names
-from jobset_gate.kube.resources import CRDS, EVENTS, POD_GROUPS
+from jobset_gate.kube.resources import CRDS, EVENTS
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
@@ -29,7 +29,7 @@ from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.background import in_background
-from tests.fakes.podgroups.cluster import InMemoryCluster
+from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster
 from tests.fakes.podgroups.objects import pod_group
 from tests.fakes.podgroups.sources import Json
 
@@ -37,22 +37,14 @@ from tests.fakes.podgroups.sources import Json
 class StatusApi(InMemoryCluster):
     """With one PodGroup and its CRD."""
 
-    def __init__(self, clock: VirtualClock, api: str = names.PLUGINS_GROUP, **group: Any) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
-        self.resource = POD_GROUPS[api]
-        self.put(self.resource, pod_group(**group))
-        self.crd = self.put(CRDS, crds.manifest(api))
-
-    @property
-    def fields(self) -> Json:
-        """The status fields of the CRD, to be changed."""
-        found = self.crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
-        assert isinstance(found, dict)
-        return found
+        self.put(PLUGINS, pod_group())
+        self.crd = self.put(CRDS, crds.manifest(names.PLUGINS_GROUP))
 
     @property
     def group(self) -> Json:
-        return self.stored(self.resource, "team", "g")
+        return self.stored(PLUGINS, "team", "g")
 
     @property
     def status(self) -> Json:
@@ -84,7 +76,7 @@ class StatusApi(InMemoryCluster):
         return [(it["reason"], it["involvedObject"]["name"]) for it in self.events]
 
     def set_group(self, **fields: Any) -> None:
-        self.patch_object(self.resource, "g", fields)
+        self.patch_object(PLUGINS, "g", fields)
 
 
 class StatusHarness:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -36,6 +36,7 @@ from tests.fakes.background import in_background
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.controller_harness import ControllerHarness
 from tests.fakes.gangs import job, verdict
+from tests.fakes.gate_stream import FakePeer
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import store_jobset, store_pod, verdict_on
@@ -70,9 +71,12 @@ class ReconcilerHarness(ControllerHarness):
         """These pods hold requests open: what each will hear, and what was requested of the API by then."""
         heard: list[tuple[str, str, tuple[str, ...]]] = []
         for pod in pods:
-            client = OrderedPeer(self, pod.uid, heard)
+            client = FakePeer(partial(self._hears, heard, pod.uid))
             self.waiters.admit_request(TRAIN, "t0ken", Generation(self.jobset.uid, 0, 0), pod.uid, client)
         return heard
+
+    def _hears(self, heard: list[tuple[str, str, tuple[str, ...]]], pod: str, text: str) -> None:
+        heard.append((pod, text, tuple(self.requested())))
 
     def add_config_map(self, data: Json) -> None:
         """Stored with this in it, and known."""
@@ -110,25 +114,6 @@ class ReconcilerHarness(ControllerHarness):
         assert stored is not None
         found: dict[str, str] = stored["data"]
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class OrderedPeer:
-    """A pod's end of the gate stream."""
-
-    harness: ReconcilerHarness
-    pod: str
-    heard: list[tuple[str, str, tuple[str, ...]]]
-
-    def send_answer(self, text: bytes) -> bool:
-        self.heard.append((self.pod, text.decode(), tuple(self.harness.requested())))
-        return True
-
-    def finish(self) -> None:
-        """The test does not mind."""
-
-    def disconnect(self) -> None:
-        self.heard.append((self.pod, "dropped", tuple(self.harness.requested())))
 
 
 @pytest.fixture
@@ -179,7 +164,7 @@ async def test_a_pod_that_a_user_names_at_another_gang_gets_its_patch(harness: R
     harness.cache.on_workload(ObjectChange(("theirs", "own"), None, own))
     decided = gangs.config_map(namespace="theirs", name="own-group-scheduling", verdict=gangs.verdict())
     harness.cache.on_config_map(ObjectChange(("theirs", decided.name), None, decided))
-    client = OrderedPeer(harness, victim.uid, [])
+    client = FakePeer(lambda _: None)
     request = harness.waiters.admit_request(
         GangKey("theirs", "own"), "theirs", Generation(own.uid, 0, 0), victim.uid, client
     )

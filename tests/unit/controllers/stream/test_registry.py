@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import pytest
 
@@ -16,7 +15,7 @@ from jobset_gate.runtime.store import ObjectChange
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
 from tests.fakes.gangs import verdict, waiting_pod
-from tests.fakes.gate_stream import TOKEN, TRAIN, ServedStream, serving, until
+from tests.fakes.gate_stream import TOKEN, TRAIN, FakePeer, ServedStream, serving, until
 
 PODS = ("pod-workers-0-0", "pod-workers-0-1")
 
@@ -90,7 +89,6 @@ class RegistryHarness:
         self.book = WaiterRegistry(self.index, clock, answered)
         for number in range(len(PODS)):
             self.see_pod(waiting_pod(number))
-        self.heard: list[tuple[str, str]] = []
 
     def see_pod(self, pod: PodSeen) -> None:
         self.index.on_pod(ObjectChange(("default", pod.name), None, pod))
@@ -101,25 +99,7 @@ class RegistryHarness:
         return {pod: at for (key, pod), at in self.book.deliveries.items() if key == TRAIN}
 
     def ask(self, pod: str) -> StreamRequest:
-        return self.book.admit_request(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, FakePeer(self, pod))
-
-
-@dataclass(frozen=True, slots=True)
-class FakePeer:
-    """The client of one request."""
-
-    its: RegistryHarness
-    pod: str
-
-    def send_answer(self, text: bytes) -> bool:
-        self.its.heard.append((self.pod, text.decode()))
-        return True
-
-    def finish(self) -> None:
-        self.its.heard.append((self.pod, "end"))
-
-    def disconnect(self) -> None:
-        self.its.heard.append((self.pod, "dropped"))
+        return self.book.admit_request(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, FakePeer(lambda _: None))
 
 
 @pytest.fixture
