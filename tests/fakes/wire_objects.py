@@ -115,6 +115,8 @@ _API_VERSIONS = {
     "JobSet": "jobset.x-k8s.io/v1alpha2",
     "Job": "batch/v1",
     "StatefulSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "DaemonSet": "apps/v1",
     "Pod": "v1",
     "PyTorchJob": "kubeflow.org/v1",
     "MPIJob": "kubeflow.org/v2beta1",

@@ -13,6 +13,7 @@ from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_lab
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, encode_record
 from jobset_gate.podgroups.snapshot import BoundPod, MemberPod, NodeAllocatable, RecordObject
 from tests.fakes.podgroups.sources import PLUGINS, Json
+from tests.fakes.wire_objects import owner
 
 TEN_O_CLOCK = 1785578400.0
 """2026-08-01T10:00:00Z"""
@@ -64,6 +65,11 @@ def pod(
         | (spec or {}),
         "status": {"phase": "Pending"} | (status or {}),
     }
+
+
+def made_by(name: str, uid: str = "", kind: str = "Job") -> Json:
+    """Metadata of a pod that this owner has made."""
+    return {"ownerReferences": [owner(kind, name, uid or f"uid-{name}")]}
 
 
 def read_pod(body: Json, **ways: Any) -> MemberPod:

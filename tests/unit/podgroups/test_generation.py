@@ -16,7 +16,7 @@ from jobset_gate.podgroups.record import (
     eviction_backoff,
 )
 from jobset_gate.podgroups.snapshot import GroupSnapshot
-from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, record
+from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, made_by, pod, record
 from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened, timestamp
 from tests.fakes.podgroups.sources import PLUGINS, Json
 
@@ -77,19 +77,13 @@ def test_the_next_number_is_above_all_that_pods_and_record_have_had() -> None:
     assert generation.next_generation(group_snapshot(pod("a"), record=record((key(), 3)))) == 4
 
 
-def of(owner: str, uid: str = "", kind: str = "Job") -> Json:
-    """Metadata of a pod that this owner has made."""
-    made_by = {"apiVersion": "batch/v1", "kind": kind, "name": owner, "uid": uid or f"uid-{owner}", "controller": True}
-    return {"ownerReferences": [made_by]}
-
-
 def ended(name: str, owner: str, phase: str = "Succeeded", generation: int = 1, uid: str = "") -> Json:
-    return bound(name, generation, phase=phase, meta=of(owner, uid))
+    return bound(name, generation, phase=phase, meta=made_by(owner, uid))
 
 
 def next_one(name: str, owner: str, after: float = 1, uid: str = "") -> Json:
     """A held pod that has come since."""
-    return pod(name, meta=of(owner, uid) | {"creationTimestamp": timestamp(TEN_O_CLOCK + after)})
+    return pod(name, meta=made_by(owner, uid) | {"creationTimestamp": timestamp(TEN_O_CLOCK + after)})
 
 
 GOING = {"deletionTimestamp": timestamp(TEN_O_CLOCK)}
@@ -115,13 +109,13 @@ MET = {"satisfied": TEN_O_CLOCK}
         ((bound("a", meta=GOING), made("b", 1)), MET, True),
         ((ended("a", "one"), next_one("b", "two")), MET, True),
         ((ended("a", "one"), ended("b", "one", "Failed"), next_one("c", "two")), MET, True),
-        ((bound("a", meta=of("one", "old")), next_one("b", "one", uid="new")), MET, True),
-        ((bound("a", meta=of("one") | GOING), next_one("b", "one")), MET, True),  # suspended and resumed
+        ((bound("a", meta=made_by("one", "old")), next_one("b", "one", uid="new")), MET, True),
+        ((bound("a", meta=made_by("one") | GOING), next_one("b", "one")), MET, True),  # suspended and resumed
         # A Job tries again what has failed.
         ((ended("a", "one", "Failed"), next_one("b", "one")), MET, False),
         ((ended("a", "one"), ended("b", "one", "Failed"), next_one("c", "one")), MET, False),
         # Another controller's pods come while a member is alive.
-        ((bound("a", meta=of("one")), next_one("b", "two")), MET, False),
+        ((bound("a", meta=made_by("one")), next_one("b", "two")), MET, False),
     ],
 )
 def test_it_is_over_when_nobody_keeps_it_alive_and_others_come_or_nobody_is_left(
@@ -139,14 +133,14 @@ def test_gangs_that_were_opened_together_are_over_together() -> None:
     both = msgspec.structs.replace(both, satisfied=TEN_O_CLOCK)
     one = group_snapshot(ended("a", "one"), next_one("b", "next"), record=both)
     other = group_snapshot(ended("c", "other"), record=both)
-    alive = group_snapshot(bound("c", meta=of("other")), record=both)
+    alive = group_snapshot(bound("c", meta=made_by("other")), record=both)
     assert not generation.is_over([(one, True), (alive, True)])
     assert generation.is_over([(one, True), (other, True)])
     assert not generation.is_over([(other, True), (other, True)])
 
 
 def test_a_newcomer_of_a_new_owner_joins_after_a_while_in_which_those_before_it_may_be_marked_for_deletion() -> None:
-    pods = bound("a", meta=of("one")), next_one("b", "two", after=90), next_one("c", "one", after=90)
+    pods = bound("a", meta=made_by("one")), next_one("b", "two", after=90), next_one("c", "one", after=90)
     assert passing(*pods, now=NOW - 10, **MET) == ["c"]
     assert passing(*pods, now=NOW - 5, **MET) == ["b", "c"]
     seen, _ = decided(*pods, **MET)
@@ -156,8 +150,8 @@ def test_a_newcomer_of_a_new_owner_joins_after_a_while_in_which_those_before_it_
 
 def test_all_jobs_of_a_jobset_are_one_owner() -> None:
     labels = {PLUGINS: "g", names.JS_NAME: "js"}
-    there = bound("a", meta=of("js-work-0"), labels=labels)
-    later = pod("b", meta=of("js-work-1") | {"creationTimestamp": timestamp(NOW - 1)}, labels=labels)
+    there = bound("a", meta=made_by("js-work-0"), labels=labels)
+    later = pod("b", meta=made_by("js-work-1") | {"creationTimestamp": timestamp(NOW - 1)}, labels=labels)
     assert passing(there, later, **MET) == ["b"]
 
 
@@ -181,7 +175,7 @@ CLOSED: Json = {"stage": AdmissionState.CLOSED, "rolled_back": 1}
         ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), {"stage": AdmissionState.CLOSED}, 3, 0),
         ((bound("a", phase="Succeeded"), made("b", 1)), {"stage": AdmissionState.CLOSED}, 1, 0),
         ((ended("a", "j"), next_one("b", "j")), {"stage": AdmissionState.CLOSED}, 2, 1),
-        ((bound("a", meta=of("j", "old")), next_one("b", "j", uid="new")), {"stage": AdmissionState.CLOSED}, 1, 0),
+        ((bound("a", meta=made_by("j", "old")), next_one("b", "j", uid="new")), {"stage": AdmissionState.CLOSED}, 1, 0),
         ((bound("a", meta=GOING), made("b", 1)), {"stage": AdmissionState.CLOSED}, 1, 0),
         ((bound("a"), made("b", 1)), {"stage": AdmissionState.CLOSED}, 2, 1),
     ],

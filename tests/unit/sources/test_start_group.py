@@ -22,7 +22,7 @@ from tests.fakes.start_group_controller import (
     member,
     read_member,
 )
-from tests.fakes.wire_objects import TEN_O_CLOCK, Json, read_config_map
+from tests.fakes.wire_objects import TEN_O_CLOCK, Json, owner, read_config_map
 
 NOW = TEN_O_CLOCK + 60
 CONFIG = "jobset-gate.dev/group-scheduling-config"
@@ -171,13 +171,13 @@ def test_succeeded_pods_of_the_attempt_that_released_them_count_for_it() -> None
 
 
 def test_the_success_of_a_batch_job_is_final_in_every_attempt() -> None:
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "ring", "uid": OWNER, "controller": True}
-    done = member("a", PASSED, phase="Succeeded", ownerReferences=[owner], notes=addressed("a", 0))
+    by_job = owner("Job", "ring", OWNER)
+    done = member("a", PASSED, phase="Succeeded", ownerReferences=[by_job], notes=addressed("a", 0))
     kept = Membership(attempt=0, members=frozenset({"a", "b"}))
-    waiting = gathered(done, member("c", ownerReferences=[owner]), kept=kept)
+    waiting = gathered(done, member("c", ownerReferences=[by_job]), kept=kept)
     decision = decided(Wait, waiting, NOW)
     assert (waiting.workload.attempt, decision.started) == (1, 1)
-    assert isinstance(decide(gathered(done, member("c", RUNS, ownerReferences=[owner]), kept=kept), NOW), Decide)
+    assert isinstance(decide(gathered(done, member("c", RUNS, ownerReferences=[by_job]), kept=kept), NOW), Decide)
 
 
 def test_what_is_read_again_is_gathered_again() -> None:

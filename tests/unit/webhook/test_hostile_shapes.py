@@ -13,6 +13,7 @@ from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import Json, changed, created, dig, jobset, replicated
 from tests.fakes.leader_worker_sets import leader_worker_set, template
 from tests.fakes.leader_worker_sets import pod as pod_of_a_group
+from tests.fakes.wire_objects import owner
 from webhook.handlers import Handler, barrier_pod_handler, mutating_handler, pod_handler, validating_handler
 from webhook.review import Denied, GroupVersionResource, ReviewRequest
 
@@ -134,8 +135,7 @@ def test_every_field_of_a_workload_may_be_of_any_type(
 def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
     hold = pod_handler(SETTINGS)
     for way in SETTINGS.groups.ways:
-        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "o", "uid": "u", "controller": True}
-        good = pod(way, schedulingGates=[{"name": "theirs"}], meta={"ownerReferences": [owner]})
+        good = pod(way, schedulingGates=[{"name": "theirs"}], meta={"ownerReferences": [owner("DaemonSet", "o", "u")]})
         for place in places(good):
             ask(hold, changed(good, wrong, *place), None, PODS)
 
@@ -145,8 +145,7 @@ def test_every_field_of_a_pod_that_is_gated_alone_may_be_of_any_type(wrong: Any)
     mutate = barrier_pod_handler(SETTINGS, lambda: "token")
     spec = dig(whole(), "spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
     notes = {names.PREFETCH_IMAGES: "true", names.CONFIG: '{"timeoutAfterSeconds": 9}', names.TOKEN: "t"}
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "o", "uid": "u", "controller": True}
-    alone = start_groups.pod("p", owner, notes=notes, **spec | {"restartPolicy": "OnFailure"})
+    alone = start_groups.pod("p", owner("Job", "o", "u"), notes=notes, **spec | {"restartPolicy": "OnFailure"})
     for good in (alone, pod_of_a_group(1, notes=notes)):
         for place in places(good):
             ask(mutate, changed(good, wrong, *place), None, PODS)

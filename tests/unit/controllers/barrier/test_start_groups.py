@@ -26,8 +26,9 @@ from tests.fakes.start_group_controller import (
     addressed,
     member,
 )
-from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, status
+from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, owner, status
 
+LAUNCHER = owner("Job", "launcher", "job-uid")
 TIMEOUT = {names.CONFIG: '{"timeoutAfterSeconds": 60}'}
 
 
@@ -106,9 +107,8 @@ async def test_a_timeout_names_the_pods_that_are_missing(ring: StartGroupControl
 )
 async def test_pods_of_another_owner_change_nothing_about_a_timeout(ring: StartGroupController, other: Json) -> None:
     """The label selects the pods of both owners, and a timeout is decided after they are listed."""
-    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "job-uid", "controller": True}
     ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
-    ring.show(*(member(it, RUNS, ownerReferences=[theirs], **other) for it in ("c", "d")))
+    ring.show(*(member(it, RUNS, ownerReferences=[LAUNCHER], **other) for it in ("c", "d")))
     await ring.reconcile()
     await asyncio.sleep(60)
     await ring.reconcile()
@@ -254,8 +254,7 @@ async def test_pods_that_differ_are_named_once_and_the_most_patient_values_count
 
 
 async def test_one_name_that_waits_under_two_owners_is_reported_on_both(ring: StartGroupController) -> None:
-    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "job-uid", "controller": True}
-    ring.show(member("a", RUNS), member("b", ownerReferences=[theirs]))
+    ring.show(member("a", RUNS), member("b", ownerReferences=[LAUNCHER]))
     await ring.reconcile()
     await ring.reconcile(GangKey(SPACE, "ring.job-uid", "startgroup"))
     assert {(kind, reason) for kind, reason, _ in events(ring.api)} == {

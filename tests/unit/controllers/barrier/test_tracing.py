@@ -22,7 +22,7 @@ from tests.fakes.gangs import T0, decided
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import Answer, Call, MemoryClient
 from tests.fakes.start_group_controller import RING, RUNS, SPACE, member, read_member
-from tests.fakes.wire_objects import TEN_O_CLOCK
+from tests.fakes.wire_objects import TEN_O_CLOCK, owner
 
 KEY = GangKey("default", "train")
 
@@ -99,7 +99,7 @@ async def test_a_gang_that_was_restarted_or_deleted_meanwhile_is_traced_as_it_wa
 
 
 async def test_the_trace_of_a_start_group_has_its_pods_and_no_namesakes(harness: TracerHarness, api: Api) -> None:
-    other = {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "uid": "other", "controller": True}
+    other = owner("Job", "other", "other")
     for body in (member("a", RUNS), member("b", RUNS), member("c", RUNS, ownerReferences=[other])):
         api.put(PODS, body)
         harness.cache.on_pod(ObjectChange((SPACE, body["metadata"]["name"]), None, read_member(body)))

@@ -17,7 +17,7 @@ from tests.fakes.podgroups.cluster import (
     run_for,
     running_controller,
 )
-from tests.fakes.podgroups.objects import node
+from tests.fakes.podgroups.objects import made_by, node
 from tests.fakes.podgroups.sources import Json
 
 PORTS: Json = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
@@ -140,17 +140,8 @@ WAIT = {"scheduleTimeoutSeconds": 60}
 
 def job(cluster: InMemoryCluster, name: str) -> Json:
     """A Job, and what its pods say of it."""
-    cluster.put(JOBS, {"metadata": {"name": name, "namespace": "team", "uid": f"u-{name}"}, "spec": {}})
-    return made_by("batch/v1", "Job", name)
-
-
-def made_by(version: str, kind: str, name: str) -> Json:
-    return {
-        "ownerReferences": [
-            {"apiVersion": version, "kind": kind, "name": name, "uid": f"u-{name}", "controller": True}
-        ],
-        "finalizers": [],
-    }
+    cluster.put(JOBS, {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"}, "spec": {}})
+    return made_by(name)
 
 
 def suspended(cluster: InMemoryCluster, name: str) -> bool:
@@ -169,7 +160,7 @@ async def test_a_refused_suspension_is_reported_and_stops_no_other(cluster: InMe
     async with running_controller(cluster, OFF):
         cluster.create_group("g", "a", minimum=3, terms=WAIT, meta=job(cluster, "one"))
         cluster.create_group("g", "b", meta=job(cluster, "two"))
-        cluster.create_group("g", "c", meta=made_by("apps/v1", "ReplicaSet", "three"))
+        cluster.create_group("g", "c", meta=made_by("three", kind="ReplicaSet"))
         await run_for(70)
         assert suspended(cluster, "two")
         assert "c" not in cluster.ungated_pods()
@@ -204,7 +195,7 @@ async def test_a_pod_that_may_not_get_the_disruption_condition_is_not_deleted(cl
 
     cluster.fault = policy
     async with running_controller(cluster, OFF):
-        meta = made_by("apps/v1", "ReplicaSet", "r")
+        meta = made_by("r", kind="ReplicaSet")
         cluster.create_group("g", "a", "b", minimum=2, terms=WAIT, meta=meta)
         await run_for(70)
         assert [it["metadata"]["name"] for it in cluster.all(PODS)] == ["a"]
@@ -222,7 +213,7 @@ async def test_of_many_refusals_a_few_are_listed_and_each_is_cut(cluster: InMemo
     cluster.fault = policy
     async with running_controller(cluster, OFF):
         pods = [f"p{number:02}" for number in range(20)]
-        cluster.create_group("g", *pods, minimum=20, terms=WAIT, meta=made_by("apps/v1", "ReplicaSet", "r"))
+        cluster.create_group("g", *pods, minimum=20, terms=WAIT, meta=made_by("r", kind="ReplicaSet"))
         await run_for(100)
         (message,) = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
         assert message.count("may not be changed") == 3

@@ -16,7 +16,7 @@ from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import OFF, OWNED, InMemoryCluster, run_for, running_controller
-from tests.fakes.podgroups.objects import key
+from tests.fakes.podgroups.objects import key, made_by
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, Json
 
 # --- Members that come later -----------------------------------------------------------------------------------------
@@ -121,11 +121,6 @@ async def test_after_five_minutes_of_gathering_there_is_one_event_and_no_limit(c
 ASKS = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 
 
-def of(owner: str, uid: str = "", kind: str = "Job") -> Json:
-    made_by = {"apiVersion": "batch/v1", "kind": kind, "name": owner, "uid": uid or f"uid-{owner}", "controller": True}
-    return {"ownerReferences": [made_by]}
-
-
 def mark(cluster: InMemoryCluster, *pods: str) -> None:
     """They are being deleted."""
     for name in pods:
@@ -148,14 +143,14 @@ def stands(cluster: InMemoryCluster) -> tuple[int, AdmissionState, bool]:
 async def test_pods_of_a_new_owner_join_while_a_pod_is_alive(cluster: InMemoryCluster) -> None:
     """The next ReplicaSet of a Deployment never has the minimum of pods for itself before the last one is gone."""
     async with running_controller(cluster, OFF):
-        await placed(cluster, of("old", kind="ReplicaSet"), "a", "b")
-        cluster.create_group("g", "new-0", meta=of("new", kind="ReplicaSet"))
+        await placed(cluster, made_by("old", kind="ReplicaSet"), "a", "b")
+        cluster.create_group("g", "new-0", meta=made_by("new", kind="ReplicaSet"))
         await run_for(JOIN_SECONDS - 1)
         assert "new-0" not in cluster.ungated_pods()
         await run_for(2)
         assert "new-0" in cluster.ungated_pods()
         mark(cluster, "a")
-        cluster.create_group("g", "new-1", meta=of("new", kind="ReplicaSet"))
+        cluster.create_group("g", "new-1", meta=made_by("new", kind="ReplicaSet"))
         await run_for(1)
         assert "new-1" in cluster.ungated_pods(), "its owner is known by now"
         assert stands(cluster) == (1, AdmissionState.OPEN, True)
@@ -166,13 +161,13 @@ async def test_pods_of_the_next_job_do_not_join_those_that_are_about_to_be_delet
     cluster: InMemoryCluster, name: str
 ) -> None:
     async with running_controller(cluster, OFF):
-        await placed(cluster, of("one", "uid-1"), "a", "b")
-        cluster.create_group("g", "c", meta=of(name, "uid-2"))
+        await placed(cluster, made_by("one", "uid-1"), "a", "b")
+        cluster.create_group("g", "c", meta=made_by(name, "uid-2"))
         await run_for(1)
         mark(cluster, "a", "b")
         await run_for(60)
         assert "c" not in cluster.ungated_pods(), "alone it is not the minimum"
-        cluster.create_group("g", "d", meta=of(name, "uid-2"))
+        cluster.create_group("g", "d", meta=made_by(name, "uid-2"))
         await run_for(2)
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
         assert stands(cluster) == (2, AdmissionState.OPEN, False)
