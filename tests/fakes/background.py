@@ -8,7 +8,7 @@ from typing import Any
 
 @asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, object]) -> AsyncIterator[asyncio.Task[object]]:
-    """Runs beside the block and ends with it, however it has ended."""
+    """Runs at the same time as the block and ends with it, however it has ended."""
     task = asyncio.create_task(work)
     try:
         yield task
