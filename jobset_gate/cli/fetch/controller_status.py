@@ -1,4 +1,4 @@
-"""Whether a controller runs: by its Lease, and by its Deployment where no Lease shows it.
+"""Whether a controller runs: by its Lease, and by its Deployment where that needs none.
 
 Three answers: it runs (the Lease is renewed, or it works without one), it does not (the Lease is old or missing, and
 would be seen), or that is not known: a right is missing, or what is seen does not tell.
@@ -24,7 +24,6 @@ LABELS: Final = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/compo
 """Of the controller's Deployment, as the chart sets them."""
 NO_VERDICTS: Final = "nobody opens a gate or times a gang out"
 NO_GROUPS: Final = "nobody opens groups"
-_ON, _OFF = "--leader-elect", "--no-leader-elect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,9 @@ async def controller_status(client: Client, *namespaces: str, without: str = NO_
     held = min((it for it in leases.found if _holder(it)), key=_overdue, default=None)
     if held is not None and _overdue(held) <= CLOCK_MARGIN:
         return _runs(f"{_holder(held)} holds the Lease {place(held)}")
-    return await _by_deployment(client, places, leases) or _by_lease(leases, held, without)
+    if one := await _without_election(client, places):
+        return _runs(f"Deployment {place(one)}, without leader election")
+    return _by_lease(leases, held, without)
 
 
 async def pod_webhooks(client: Client) -> list[str]:
@@ -121,38 +122,20 @@ def _by_lease(leases: FoundLeases, held: Json | None, without: str) -> Controlle
 # --- Deployments -----------------------------------------------------------------------------------------------------
 
 
-async def _by_deployment(client: Client, places: Sequence[str], leases: FoundLeases) -> ControllerStatus | None:
-    """What a Deployment with ready pods says against the Leases; None if there is none, or it needs a Lease."""
-    flags = {_leader_election_flag(it): it for it in await _available_deployments(client, places)}
-    if one := flags.get(_OFF):
-        return _runs(f"Deployment {place(one)}, without leader election")
-    unseen = leases.hidden and not leases.found
-    one = flags.get("") or (flags.get(_ON) if unseen else None)
-    if one is None:
-        return None
-    if leases.refused:
-        lacking = f"there is no right to read the Lease {names.LEASE}"
-    else:
-        lacking = f"its Lease {names.LEASE} " + ("is not renewed" if leases.found else "was not found")
-    return _unknown(f"Deployment {place(one)} is available, but {lacking}")
-
-
-async def _available_deployments(client: Client, namespaces: Sequence[str]) -> list[Json]:
-    """Those with ready pods: of the whole cluster, or else of these namespaces, as far as they may be listed."""
-    found = list[Json]()
+async def _without_election(client: Client, namespaces: Sequence[str]) -> Json | None:
+    """A Deployment with ready pods that need no Lease: of the whole cluster, or else of these namespaces."""
     for namespace in (None, *namespaces):
         try:
             listed = await client.list(DEPLOYMENTS, namespace, label_selector=LABELS)
         except (Forbidden, NotFound):
             continue
-        found += as_list(listed.get("items"))
-        if namespace is None:
-            break
-    return [it for it in found if as_int(nested(it, "status", "availableReplicas"), 0) > 0]
+        found = filter(_elects_nobody, as_list(listed.get("items")))
+        one = next((it for it in found if as_int(nested(it, "status", "availableReplicas"), 0) > 0), None)
+        if one is not None or namespace is None:
+            return one
+    return None
 
 
-def _leader_election_flag(deployment: Json) -> str:
-    """Of its command lines the last flag, which counts; "" where they say nothing."""
+def _elects_nobody(deployment: Json) -> bool:
     containers = as_list(nested(deployment, "spec", "template", "spec", "containers"))
-    words = [str(word) for one in containers for part in ("command", "args") for word in as_list(nested(one, part))]
-    return next((word for word in reversed(words) if word in (_ON, _OFF)), "")
+    return any("--no-leader-elect" in as_list(nested(one, "args")) for one in containers)

@@ -71,7 +71,6 @@ ON, OFF = "--leader-elect", "--no-leader-elect"
 NO_LEASE = f"no controller runs: there is no Lease {names.LEASE}; {NO_GROUPS}"
 OLD = f"no controller runs: one holds the Lease sys/{names.LEASE}, which ran out"
 GIVEN_BACK = f"no controller runs: nobody holds the Lease sys/{names.LEASE}; {NO_GROUPS}"
-AVAILABLE = "Deployment sys/gate is available, but"
 RUNS_WITHOUT = "a controller runs: Deployment sys/gate, without leader election"
 UNKNOWN = "whether a controller runs is not known: "
 SEEN: dict[str, tuple[LeaseClient, bool | None, str]] = {
@@ -88,12 +87,7 @@ SEEN: dict[str, tuple[LeaseClient, bool | None, str]] = {
     "no election, no Lease": (LeaseClient([], [deployment(OFF)]), True, RUNS_WITHOUT),
     "no election, an old Lease": (LeaseClient([lease(600)], [deployment(OFF)]), True, RUNS_WITHOUT),
     "no election, no pod": (LeaseClient([], [deployment(OFF, available=0)]), False, "no controller runs"),
-    "the last word counts": (LeaseClient([], [deployment(OFF, ON)]), False, NO_LEASE),
-    "a Deployment that does not say": (
-        LeaseClient([], [deployment()]),
-        None,
-        f"{UNKNOWN}{AVAILABLE} its Lease {names.LEASE} was not found",
-    ),
+    "a Deployment that needs its Lease": (LeaseClient([], [deployment(ON)]), False, NO_LEASE),
     "no rights": (LeaseClient([lease()], rights=()), None, f"{UNKNOWN}no right to read the Lease {names.LEASE}"),
     "rights elsewhere": (
         LeaseClient([lease()], rights=(HOME,)),
