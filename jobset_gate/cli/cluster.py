@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from jobset_gate.cli.exits import CommandError, first_cause
-from jobset_gate.cli.options import WEEK, option, parse_duration
+from jobset_gate.cli.options import WEEK, Namespace, option, parse_duration
 from jobset_gate.explain.model import Explanation
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
@@ -144,15 +144,15 @@ _TAKES_NAMESPACE: Final = re.compile(r"^\S.* doctor\b")
 class Invocation:
     """By which name and with which options this program was called. `namespace` None: it was not given."""
 
-    program: str = "kubectl jobset-gate"
+    ctx: typer.Context
+    namespace: Namespace = None
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
-    namespace: str | None = None
 
     def command(self, command: str) -> str:
         """A command of ours or of kubectl's as the user has to type it."""
         own = _OWN.match(command)
         if own:
-            command = self.program + command[own.end() :]
+            command = f"{self.ctx.find_root().info_name}{command[own.end() :]}"
         elif not command.startswith("kubectl "):
             return command
         rest = _REST.search(command)

@@ -1,17 +1,19 @@
 """Options and arguments that several commands have, under the names that kubectl gives them."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, iscoroutine, signature
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.runner import log_errors, run_command
 from jobset_gate.objects import quantity
 
 WEEK: Final = 7 * 24 * 3600.0
@@ -19,7 +21,7 @@ WEEK: Final = 7 * 24 * 3600.0
 
 MAX_DIGITS: Final = 10
 """Of the number of a group."""
-Command = TypeVar("Command", bound=Callable[..., None])
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 ALIASES: Final = {
     "gang": "gangs",
@@ -38,7 +40,10 @@ class AliasGroup(TyperGroup):
 
 
 class CommandApp(typer.Typer):
-    """The commands of one module. A parameter whose type is a dataclass stands for the options that are its fields."""
+    """The commands of one module. A parameter whose type is a dataclass stands for the options that are its fields.
+
+    A coroutine is run; it returns the exit code, None if that is 0.
+    """
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Command]:
         register = super().command(name, **settings)
@@ -50,34 +55,38 @@ class CommandApp(typer.Typer):
         return decorate
 
 
-def _with_fields(function: Command) -> Callable[..., None]:
-    parameters, classes = list[Parameter](), dict[str, tuple[Any, list[str]]]()
-    for it in signature(function, eval_str=True).parameters.values():
-        kind, inner = it.annotation, [it]
-        if is_dataclass(kind):
-            inner = [*signature(cast("Callable[..., Any]", kind), eval_str=True).parameters.values()]
-            classes[it.name] = kind, [one.name for one in inner]
-        parameters += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in inner]
-
+def _with_fields(function: Callable[..., Any]) -> Callable[..., None]:
     @wraps(function)
     def call(**given: Any) -> None:
-        for name, (kind, fields) in classes.items():
-            given[name] = kind(**{field: given.pop(field) for field in fields})
-        function(**given)
+        made = _filled(function, given)
+        if iscoroutine(made):
+            log_errors()
+            raise typer.Exit(asyncio.run(run_command(made)) or ExitCode.OK)
 
+    parameters = list(_options_of(function))
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer asks for it, as inspect does
     call.__annotations__ = {it.name: it.annotation for it in parameters}
     return call
 
 
+def _options_of(target: Any) -> Iterator[Parameter]:
+    for it in signature(target, eval_str=True).parameters.values():
+        if is_dataclass(it.annotation):
+            yield from _options_of(it.annotation)
+        else:
+            yield it.replace(kind=Parameter.KEYWORD_ONLY)
+
+
+def _filled(target: Any, given: dict[str, Any]) -> Any:
+    """What it makes of the options that are given."""
+    parameters = signature(target, eval_str=True).parameters
+    wanted = {name: it.annotation for name, it in parameters.items()}
+    return target(**{name: _filled(it, given) if is_dataclass(it) else given[name] for name, it in wanted.items()})
+
+
 def new_app(**settings: Any) -> CommandApp:
     """Markup would import rich for each help text, which takes 150 ms."""
     return CommandApp(rich_markup_mode=None, add_completion=False, **settings)
-
-
-def program(context: typer.Context) -> str:
-    """The name that this program was called by."""
-    return context.find_root().info_name or "jobset-gate"
 
 
 def parse_duration(text: str | float) -> float:

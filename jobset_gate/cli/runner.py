@@ -6,9 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NoReturn
-
-import typer
+from typing import Any, Final
 
 from jobset_gate.objects import terminal_text
 
@@ -22,16 +20,11 @@ class _EscapingFormatter(logging.Formatter):
         return terminal_text.lines(super().format(record))
 
 
-def run_and_exit(command: Coroutine[Any, Any, int], configure_logs: Callable[[], None] | None = None) -> NoReturn:
-    """Logs nothing but errors of libraries: what the user has to know, the command prints itself.
+def log_errors() -> None:
+    """Nothing but errors of libraries: what the user has to know, the command prints itself.
 
-    `configure_logs` is for commands with modules that log by structlog, which the others do not import: it is slow.
+    Commands with modules that log by structlog configure that instead; the others do not import it: it is slow.
     """
-    (configure_logs or _log_errors)()
-    raise typer.Exit(asyncio.run(run_command(command)))
-
-
-def _log_errors() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_EscapingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.ERROR, handlers=[handler], force=True)
@@ -50,7 +43,7 @@ async def run_service(service: Coroutine[Any, Any, None], on_signal: Callable[[s
                 raise
 
 
-async def run_command(command: Coroutine[Any, Any, int]) -> int:
+async def run_command(command: Coroutine[Any, Any, int | None]) -> int | None:
     """The exit code of a command; SIGTERM ends it as Ctrl-C does, which asyncio sees to."""
     with _cancel_on_signal(signal.SIGTERM) as received:
         try:

@@ -2,24 +2,20 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import typer
 
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import GangSnapshot, Generation, Verdict, VerdictKind
 from jobset_gate.barrier.source import Source
-from jobset_gate.cli.cluster import ClusterOptions, Invocation
+from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.events import events_of
 from jobset_gate.cli.fetch.leader_worker_set import facts as group_facts
 from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
-from jobset_gate.cli.options import ControllerConfig, Namespace, Owner, Subjects, new_app, program
+from jobset_gate.cli.options import ControllerConfig, Owner, Subjects, new_app
 from jobset_gate.cli.printers import explanation, output
 from jobset_gate.cli.printers.output import TerminalStyle
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain import text as said
 from jobset_gate.explain.model import Explanation
 from jobset_gate.kube.errors import Forbidden
@@ -30,25 +26,14 @@ app = new_app()
 
 
 @app.command("describe", epilog="Example: {program} describe train -n team")
-def describe(
-    ctx: typer.Context,
-    *,
-    names: Subjects,
-    owner: Owner = "",
-    namespace: Namespace = None,
-    config: ControllerConfig = None,
-    cluster: ClusterOptions,
-) -> None:
+async def describe(
+    *, names: Subjects, owner: Owner = "", config: ControllerConfig = None, invocation: Invocation
+) -> ExitCode:
     """Show what is set and what was decided, Job by Job or pod by pod, why it waits, and its Events.
 
     For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
     read is named, and the rest is shown.
     """
-    run_and_exit(run(names, owner, Invocation(program(ctx), cluster, namespace), config))
-
-
-async def run(names: Sequence[str], owner: str, invocation: Invocation, config: Path | None) -> ExitCode:
-    """Prints everything known of each of them."""
     style = output.style_of(sys.stdout)
     async with open_resolver(invocation, config) as resolver:
         found, code = await resolver.explain_all(names, owner)

@@ -14,13 +14,12 @@ from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.doctor import dry_runs, gangs, native_probe, prerequisites, rights, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, NotReadable, unknown
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.options import LogLevel, TextFormat, TextOutput, new_app, program
+from jobset_gate.cli.options import LogLevel, TextFormat, TextOutput, new_app
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.cli.printers.explanation import wrap
 from jobset_gate.cli.printers.output import TerminalStyle
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
@@ -43,7 +42,6 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("Jobs that the webhook has not seen", gangs.unseen_jobs),
     ("start groups", gangs.start_groups),
     ("groups of LeaderWorkerSets", gangs.leader_worker_sets),
-    ("kubelets", prerequisites.kubelet_sync),
     ("other schedulers", prerequisites.other_schedulers),
     ("other webhooks for pods", prerequisites.other_webhooks),
     ("the kinds of PodGroup", prerequisites.podgroup_crds),
@@ -55,7 +53,7 @@ app = new_app()
 
 
 @app.command("doctor", epilog="Example: {program} doctor")
-def doctor(
+async def doctor(
     ctx: typer.Context,
     *,
     namespace: Annotated[
@@ -70,29 +68,23 @@ def doctor(
         bool, typer.Option("--native", help="Also try native gang scheduling: this creates two pods for a moment.")
     ] = False,
     cluster: ClusterOptions,
-) -> None:
+) -> ExitCode:
     """Check the CRD, the webhooks and their certificates, rights, versions, and who else is in the way.
 
     Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you
     may not see is reported as unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
     """
-    invocation = Invocation(program(ctx), cluster, namespace)
-    checks = run(namespace, output, native=native, invocation=invocation)
-    run_and_exit(checks, lambda: logs.configure(level=LogLevel.ERROR))
-
-
-async def run(namespace: str | None, output_format: TextFormat, *, native: bool, invocation: Invocation) -> ExitCode:
-    """Prints the findings; an error among them is one of the command."""
+    logs.configure(level=LogLevel.ERROR)
     checks = [*CHECKS, *([NATIVE] if native else [])]
-    async with invocation.cluster.connect() as client:
+    async with cluster.connect() as client:
         found = await findings(ClusterReader(client, namespace, namespace or client.access.namespace), checks)
-    rewrite = invocation.rewrite_commands
+    rewrite = Invocation(ctx, namespace, cluster).rewrite_commands
     shown = [replace(it, why=rewrite(it.why), remedy=rewrite(it.remedy)) for it in found]
-    if output_format is TextFormat.TEXT:
+    if output is TextFormat.TEXT:
         look = out.style_of(sys.stdout)
         out.out(to_text(shown, look), look)
     else:
-        out.document(document_text(output_format, to_document(shown)))
+        out.document(document_text(output, to_document(shown)))
     failed = any(it.level is FindingLevel.ERROR for it in found)
     return ExitCode.ERROR if failed else ExitCode.OK
 

@@ -20,7 +20,7 @@ from jobset_gate.cli.fetch.controller_status import NO_GROUPS, NO_VERDICTS, cont
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource, kubectl_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import Permissions, ResourceSource, has_fields
-from jobset_gate.cli.options import AliasGroup, ControllerConfig, new_app, option, program
+from jobset_gate.cli.options import AliasGroup, ControllerConfig, new_app, option
 from jobset_gate.cli.options import namespace as namespace_option
 from jobset_gate.cli.printers import listing as tables
 from jobset_gate.cli.printers import output as out
@@ -35,7 +35,6 @@ from jobset_gate.cli.printers.listing import (
     parse_sort_by,
     sort_documents,
 )
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.gang import explain_pod_group
 from jobset_gate.explain.text import explanation_json
 from jobset_gate.kube.client import Client
@@ -131,7 +130,7 @@ class GetOptions:
     help=_GANGS,
     epilog="Example: {program} get gangs -n team",
 )
-def get_gangs(
+async def get_gangs(
     ctx: typer.Context,
     *,
     options: GetOptions,
@@ -140,17 +139,17 @@ def get_gangs(
     ] = None,
     config: ControllerConfig = None,
     cluster: ClusterOptions,
-) -> None:
+) -> ExitCode:
     """Show all kinds."""
-    _get(ctx, options, cluster, config, tuple(SOURCES.values()) if source is None else (SOURCES[source],))
+    return await _get(ctx, options, cluster, config, tuple(SOURCES.values()) if source is None else (SOURCES[source],))
 
 
 @get.command("groups", short_help="Show the pod groups of a cluster.", help=_GROUPS, epilog=_EXAMPLE)
-def get_groups(
+async def get_groups(
     ctx: typer.Context, *, options: GetOptions, config: ControllerConfig = None, cluster: ClusterOptions
-) -> None:
+) -> ExitCode:
     """Show pod groups only."""
-    _get(ctx, options, cluster, config, ())
+    return await _get(ctx, options, cluster, config, ())
 
 
 @get.command(
@@ -158,22 +157,22 @@ def get_groups(
     short_help="Show the JobSets that ask for a start barrier.",
     epilog="Example: {program} get jobsets -A",
 )
-def get_jobsets(ctx: typer.Context, *, options: GetOptions, cluster: ClusterOptions) -> None:
+async def get_jobsets(ctx: typer.Context, *, options: GetOptions, cluster: ClusterOptions) -> ExitCode:
     """Show how many pods of each have started of how many, how much time is left, and what the rest waits for.
 
     Asks the API server only, so it works without a controller, and then says so. What you may not read is named.
     """
-    _get(ctx, options, cluster, None, (JOBSET,))
+    return await _get(ctx, options, cluster, None, (JOBSET,))
 
 
-def _get(
+async def _get(
     ctx: typer.Context, options: GetOptions, cluster: ClusterOptions, config: Path | None, sources: Sequence[Source]
-) -> None:
-    invocation = Invocation(program(ctx), cluster, options.namespace)
+) -> ExitCode:
+    invocation = Invocation(ctx, options.namespace, cluster)
     settings = Groups.model_construct()  # the defaults: to build the rules that check them would take 19 ms
     if config is not None:  # what reads the file takes a while to import
         settings = import_module("jobset_gate.cli.settings_file").read_groups(config)
-    run_and_exit(run(Shown(str(ctx.info_name)), sources, options, settings, invocation))
+    return await run(Shown(str(ctx.info_name)), sources, options, settings, invocation)
 
 
 async def run(

@@ -18,7 +18,6 @@ from jobset_gate.cli.fetch.controller_status import NO_GROUPS, controller_status
 from jobset_gate.cli.options import DryRun, DryRunOption, LogLevel, Yes, new_app
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.model import ControllerStatus
 from jobset_gate.explain.text import format_pod_count
 from jobset_gate.kube.client import Client, PatchType
@@ -56,7 +55,7 @@ app.add_typer(groups, name="groups")
 
 
 @groups.command("ungate", short_help="Remove our scheduling gates from the pods of groups.", epilog=_EXAMPLE)
-def ungate(
+async def ungate(
     *,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="The groups to free.", show_default=False)
@@ -68,7 +67,7 @@ def ungate(
     yes: Yes = False,
     dry_run: DryRunOption = DryRun.NONE,
     cluster: ClusterOptions,
-) -> None:
+) -> ExitCode:
     """Let the pods of groups be scheduled one by one, without waiting for the rest of their group.
 
     For when there is no controller any more. Needs neither it nor the webhook, only the rights to list and patch
@@ -78,14 +77,11 @@ def ungate(
     if everything == bool(names):
         raise CommandError("name groups, or say --all; not both", ExitCode.USAGE)
 
-    async def run() -> ExitCode:
-        async with cluster.connect(connections=CONCURRENCY + 8) as client:
-            own = client.access.namespace
-            where = namespace or (None if everything else own)
-            ungating = _UngateRun(client, where, tuple(names or ()), yes, dry_run)
-            return await ungating.run(own)
-
-    run_and_exit(run(), lambda: logs.configure(level=LogLevel.ERROR))
+    logs.configure(level=LogLevel.ERROR)
+    async with cluster.connect(connections=CONCURRENCY + 8) as client:
+        own = client.access.namespace
+        where = namespace or (None if everything else own)
+        return await _UngateRun(client, where, tuple(names or ()), yes, dry_run).run(own)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,5 @@
 """`install-crd-field`: the field groupSchedulingConfig in the cluster's JobSet CRD."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -20,11 +19,12 @@ _MESSAGES = {
     crd_patcher.CrdOutcome.ALREADY_THERE: f"{_FIELD} was already part of the CRD {names.JOBSET_CRD}",
     crd_patcher.CrdOutcome.REMOVED: f"{_FIELD} is no longer part of the CRD {names.JOBSET_CRD}",
     crd_patcher.CrdOutcome.NOT_THERE: f"{_FIELD} was not part of the CRD {names.JOBSET_CRD}, or not by us",
+    crd_patcher.CrdOutcome.NOT_INSTALLED: f"the CRD {names.JOBSET_CRD} is not there, nor is the field",
 }
 
 
 @app.command("install-crd-field", epilog="Example: {program} install-crd-field --context my-cluster")
-def install_crd_field(
+async def install_crd_field(
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Take the field out again.")] = False,
     cluster: ClusterOptions,
@@ -35,15 +35,8 @@ def install_crd_field(
     keeps its owner. --remove makes the API server drop the field from what is written from then on.
     """
     logs.configure(level=LogLevel.WARNING)
-    output.out(asyncio.run(run(cluster, remove=remove)) + "\n")
-
-
-async def run(cluster: ClusterOptions, *, remove: bool) -> str:
-    """Returns a sentence on what was done. Raises CommandError where there is no CRD to put the field into."""
     async with cluster.connect() as client:
         outcome = await (crd_patcher.retract_crd(client) if remove else crd_patcher.extend_crd(client))
-    if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED and remove:
-        return f"the CRD {names.JOBSET_CRD} is not there, nor is the field"
-    if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED:
+    if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED and not remove:
         raise CommandError(f"the CRD {names.JOBSET_CRD} is not there: install JobSet first")
-    return _MESSAGES[outcome]
+    output.out(f"{_MESSAGES[outcome]}\n")

@@ -15,7 +15,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.barrier.source import name_and_index
 from jobset_gate.cli import opening as acts
-from jobset_gate.cli.cluster import ClusterOptions, Invocation
+from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
@@ -28,18 +28,15 @@ from jobset_gate.cli.opening import deliver, release_pods
 from jobset_gate.cli.options import (
     DryRun,
     DryRunOption,
-    Namespace,
     Owner,
     ResourceArgument,
     ResourceKind,
     Yes,
     new_app,
     parse_resource,
-    program,
 )
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.text import format_duration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
@@ -65,16 +62,14 @@ class ReleaseOptions:
     owner: Owner = ""
     yes: Yes = False
     dry_run: DryRunOption = DryRun.NONE
-    namespace: Namespace = None
 
 
 @app.command("release", epilog="Example: {program} release train -n team")
-def release(
-    ctx: typer.Context,
+async def release(
     *,
     options: ReleaseOptions,
     timeout: Annotated[float, limit("How long to wait for it, such as 30s or 5m.", default="1m")] = 60.0,
-    cluster: ClusterOptions,
+    invocation: Invocation,
 ) -> None:
     """Let the pods that are there go now, without those that are missing. After a restart the gang is gated again.
 
@@ -86,17 +81,17 @@ def release(
     of the pods; so it does of a LeaderWorkerSet, for each group that waits, or for the one that is named. Needs the
     right to list and patch pods, to get, create and patch ConfigMaps and to create Events.
     """
-    run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), timeout).run())
+    await _Opening(options, invocation, timeout).run()
 
 
 @app.command("bypass", epilog="Example: {program} bypass train -n team --dry-run=server")
-def bypass(ctx: typer.Context, *, options: ReleaseOptions, cluster: ClusterOptions) -> None:
+async def bypass(*, options: ReleaseOptions, invocation: Invocation) -> None:
     """Let all pods of a gang go, now and after every restart, by an annotation that stays.
 
     An Event on the JobSet, Job or LeaderWorkerSet says who did it. Needs the right to get and patch it and to create
     Events. A gang that has timed out stays so until it restarts.
     """
-    run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), None).run())
+    await _Opening(options, invocation, None).run()
 
 
 @dataclass(slots=True)
@@ -108,7 +103,7 @@ class _Opening:
     seconds: float | None
     permissions: Permissions = field(default_factory=Permissions)
 
-    async def run(self) -> ExitCode:
+    async def run(self) -> None:
         """Raises CommandError where the gate cannot be opened, or may not."""
         rewrite = self.invocation.rewrite_commands
         try:
@@ -116,7 +111,6 @@ class _Opening:
         except CommandError as failed:
             raise CommandError(rewrite(str(failed)), failed.code) from failed
         output.out(rewrite(done) + "\n")
-        return ExitCode.OK
 
     async def _open(self) -> str:
         given, its = self._named(), self.invocation
@@ -194,7 +188,7 @@ class _Opening:
         self._check_bypass(it)
         if it.kind is not ResourceKind.POD_GROUP:
             return it
-        where = f" -n {self.options.namespace}" if self.options.namespace else ""
+        where = f" -n {self.invocation.namespace}" if self.invocation.namespace else ""
         how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
         why = "a pod group has no start barrier; it is opened as soon as it has room"
         raise CommandError(f"{given}: {why}. {how}", ExitCode.USAGE)

@@ -17,27 +17,17 @@ from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.source import Source
-from jobset_gate.cli.cluster import ClusterOptions, Invocation
+from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.gangs import GATED_PODS, FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.leader_worker_set import fetch_groups
 from jobset_gate.cli.fetch.names import find, resolve_gang
 from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
 from jobset_gate.cli.fetch.source import PAGE, Permissions, forbidden_text
-from jobset_gate.cli.options import (
-    ControllerConfig,
-    Namespace,
-    Owner,
-    ResourceKind,
-    new_app,
-    option,
-    parse_resource,
-    program,
-)
+from jobset_gate.cli.options import ControllerConfig, Owner, ResourceKind, new_app, option, parse_resource
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_json, timeline_table
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS
@@ -66,8 +56,7 @@ app = new_app()
 
 
 @app.command("timeline", epilog="Example: {program} timeline train -o svg --output-file train.svg")
-def timeline(
-    ctx: typer.Context,
+async def timeline(
     *,
     name: Annotated[
         str,
@@ -79,7 +68,6 @@ def timeline(
         ),
     ],
     owner: Owner = "",
-    namespace: Namespace = None,
     output: Annotated[
         TimelineFormat, typer.Option("-o", "--output", help="The form: bars are plain letters, svg is a picture.")
     ] = TimelineFormat.TABLE,
@@ -96,7 +84,7 @@ def timeline(
         ),
     ] = None,
     config: ControllerConfig = None,
-    cluster: ClusterOptions,
+    invocation: Invocation,
 ) -> None:
     """Show the present attempt of a gang, pod by pod: created, scheduled, barrier's image pulled, barrier
     started, released, running; the start skew; and how long devices stood idle at the gate. Of a pod group the
@@ -106,24 +94,8 @@ def timeline(
     Asks the API server only, so it works without a controller. The times of pulls come from Events, which live an hour;
     what the cluster no longer knows is shown as such, never guessed.
     """
-    its = Invocation(program(ctx), cluster, namespace)
-    run_and_exit(run(name, owner, its, config, form=output, file=output_file, every=every, price=price or ()))
-
-
-async def run(
-    name: str,
-    owner: str,
-    invocation: Invocation,
-    config: Path | None,
-    *,
-    form: TimelineFormat,
-    file: Path | None,
-    every: bool,
-    price: Sequence[str],
-) -> ExitCode:
-    """Prints it, or writes it into the file. Warnings go to standard error."""
     argument = parse_resource(name, owner)
-    prices = parse_prices(price)
+    prices = parse_prices(price or ())
     async with open_resolver(invocation, config) as resolver:
         argument = await resolve_gang(resolver.client, resolver.namespace, argument)
         if argument.kind is ResourceKind.LWS:
@@ -132,18 +104,17 @@ async def run(
             gang, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
             found = await find(argument, gang, pod_groups)
         controller = None if all(map(_is_decided, found)) else await resolver.controller()
-    if len(found) > 1 and form is TimelineFormat.SVG:
-        raise CommandError(f"{name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)
-    text = _text([(it, idle_devices(it, prices)) for it in found], form, every=every)
-    if file is None:
+    if len(found) > 1 and output is TimelineFormat.SVG:
+        raise CommandError(f"{name}: {len(found)} groups of that name: a picture is of one")
+    text = _text([(it, idle_devices(it, prices)) for it in found], output, every=every)
+    if output_file is None:
         out.document(text)
     else:
-        await asyncio.to_thread(file.write_bytes, text.encode())
+        await asyncio.to_thread(output_file.write_bytes, text.encode())
     for line in resolver.permissions.missing:
         out.err(f"warning: {line}")
     if controller is not None and not controller.leads:
         out.err(f"warning: {controller.message}")
-    return ExitCode.OK
 
 
 def _is_decided(it: Timeline) -> bool:

@@ -7,18 +7,16 @@ import typer
 from jobset_gate.cli.app import client_version
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.doctor.check import ClusterReader, NotReadable, controllers
-from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.options import TextFormat, TextOutput, new_app
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.documents import document_text
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.objects.unstructured import Json, nested
 
 app = new_app()
 
 
 @app.command("version", epilog="Example: {program} version --client -o json")
-def version(
+async def version(
     *,
     client: Annotated[bool, typer.Option("--client", help="Only that of this program; asks no cluster.")] = False,
     output: TextOutput = TextFormat.TEXT,
@@ -28,23 +26,17 @@ def version(
 
     A controller is found by its Deployment, which needs the right to list Deployments.
     """
-    run_and_exit(run(output, None if client else cluster))
-
-
-async def run(form: TextFormat, cluster: ClusterOptions | None) -> ExitCode:
-    """Prints what is known, also where no cluster is reached; then raises CommandError."""
     found: Json = {
         "kind": "Version", "clientVersion": client_version(), "serverVersion": None, "controllers": []
     }  # fmt: skip
     try:
-        if cluster is not None:
+        if not client:
             found |= await _of_cluster(cluster)
-    finally:
-        if form is TextFormat.TEXT:
+    finally:  # what is known is printed, also where no cluster is reached
+        if output is TextFormat.TEXT:
             out.out("".join(f"{line}\n" for line in _lines(found)))
         else:
-            out.document(document_text(form, found))
-    return ExitCode.OK
+            out.document(document_text(output, found))
 
 
 async def _of_cluster(cluster: ClusterOptions) -> Json:

@@ -1,15 +1,13 @@
 """`wait`: until a gang is released or a pod group satisfied, or has timed out; for scripts and pipelines."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from jobset_gate.cli.cluster import ClusterOptions, Invocation
+from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.names import KIND_OF, resolve_gang
 from jobset_gate.cli.fetch.outcome import GANG_GOALS, WaitGoal, timeout_error
@@ -17,17 +15,14 @@ from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
 from jobset_gate.cli.fetch.view import WatchView, find_view, wait_until
 from jobset_gate.cli.options import (
     ControllerConfig,
-    Namespace,
     Owner,
     ResourceArgument,
     ResourceKind,
     new_app,
     parse_resource,
-    program,
 )
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.sources.table import JOBSET
 
 _OF_POD_GROUPS: Final = (WaitGoal.OPENED, WaitGoal.SATISFIED)
@@ -36,8 +31,7 @@ app = new_app()
 
 
 @app.command("wait", epilog="Example: {program} wait jobset/train --for=released --timeout=10m")
-def wait(
-    ctx: typer.Context,
+async def wait(
     *,
     names: Annotated[
         list[str],
@@ -62,10 +56,9 @@ def wait(
         float,
         limit("How long at most, such as 30s or 1h30m; 0 looks once, below zero waits for a week.", default="30s"),
     ] = 30.0,
-    namespace: Namespace = None,
     config: ControllerConfig = None,
-    cluster: ClusterOptions,
-) -> None:
+    invocation: Invocation,
+) -> ExitCode:
     r"""Wait for what is decided about the present generation of each gang, or of each pod group.
 
     Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
@@ -80,21 +73,11 @@ def wait(
     --for=jsonpath='{.metadata.annotations.jobset-gate\.dev/group-started}'=True
     """
     arguments = [_checked(parse_resource(it, owner), it, end) for it in names]
-    run_and_exit(run(arguments, end, timeout, Invocation(program(ctx), cluster, namespace), config))
-
-
-async def run(
-    arguments: Sequence[ResourceArgument],
-    goal: WaitGoal | None,
-    seconds: float,
-    invocation: Invocation,
-    config: Path | None,
-) -> ExitCode:
-    """Prints the outcome of each; `goal` None: what the user hopes for, by kind. A failure comes before a timeout."""
     async with open_resolver(invocation, config) as resolver:
-        codes = await asyncio.gather(*(_wait(resolver, it, goal, seconds) for it in dict.fromkeys(arguments)))
+        codes = await asyncio.gather(*(_wait(resolver, it, end, timeout) for it in dict.fromkeys(arguments)))
     for line in resolver.permissions.missing:
         output.err(f"warning: {line}")
+    # A failure comes before a timeout.
     return next((code for code in (ExitCode.USAGE, ExitCode.ERROR, ExitCode.TIMEOUT) if code in codes), ExitCode.OK)
 
 
@@ -112,7 +95,7 @@ def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> Resource
 
 
 async def _wait(resolver: Resolver, argument: ResourceArgument, goal: WaitGoal | None, seconds: float) -> ExitCode:
-    """Waits, and prints how it ended."""
+    """Waits, and prints how it ended. `goal` None: what the user hopes for, by kind."""
     if argument.kind is ResourceKind.ANY and goal in _OF_POD_GROUPS:
         argument = replace(argument, kind=ResourceKind.POD_GROUP)
     try:

@@ -3,29 +3,16 @@
 import asyncio
 import time
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from jobset_gate.cli.cluster import ClusterOptions, Invocation
-from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.fetch.outcome import timeout_error
 from jobset_gate.cli.fetch.resolver import open_resolver
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, ViewState, WatchView, find_view
-from jobset_gate.cli.options import (
-    ControllerConfig,
-    Namespace,
-    Owner,
-    Subject,
-    new_app,
-    parse_resource,
-    program,
-)
+from jobset_gate.cli.options import ControllerConfig, Owner, Subject, new_app, parse_resource
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.printers import watch as printed
-from jobset_gate.cli.runner import run_and_exit
 
 MIN_INTERVAL: Final = 0.25
 """Seconds between two pictures: what changes more often is shown once."""
@@ -34,17 +21,15 @@ app = new_app()
 
 
 @app.command("watch", epilog="Example: {program} watch train -n team")
-def watch(
-    ctx: typer.Context,
+async def watch(
     *,
     name: Subject,
     owner: Owner = "",
     timeout: Annotated[
         float | None, limit("How long at most, such as 30s or 1h30m; otherwise until it is decided.")
     ] = None,
-    namespace: Namespace = None,
     config: ControllerConfig = None,
-    cluster: ClusterOptions,
+    invocation: Invocation,
 ) -> None:
     """Show how many pods have started of how many, and what the others wait for, as it changes.
 
@@ -55,23 +40,17 @@ def watch(
     Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps, for a
     start group only the last two.
     """
-    run_and_exit(run(name, owner, timeout, Invocation(program(ctx), cluster, namespace), config))
-
-
-async def run(name: str, owner: str, seconds: float | None, invocation: Invocation, config: Path | None) -> ExitCode:
-    """OK when the gang is released, or the group satisfied; else raises CommandError. `seconds` None: for ever."""
     async with AsyncExitStack() as stack:
         resolver = await stack.enter_async_context(open_resolver(invocation, config))
         view = await find_view(resolver, parse_resource(name, owner))
         await stack.enter_async_context(view)
         try:
-            last = await _show(view, seconds)
+            last = await _show(view, timeout)
         except TimeoutError as late:
             named = f" -n {invocation.namespace}" if invocation.namespace else ""
             why = invocation.command(f"jobset-gate why {view.subject}{named}")
-            raise timeout_error(view.subject, view.goal, seconds or 0, why) from late
+            raise timeout_error(view.subject, view.goal, timeout or 0, why) from late
     output.out(last.outcome.text(view.subject, view.goal) + "\n")
-    return ExitCode.OK
 
 
 async def _show(view: WatchView, seconds: float | None) -> ViewState:

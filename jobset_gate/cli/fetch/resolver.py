@@ -57,7 +57,7 @@ class Resolver:
     client: Client
     namespace: str
     settings: Groups
-    invocation: Invocation = field(default_factory=Invocation)
+    invocation: Invocation
     permissions: Permissions = field(default_factory=Permissions)
     _controller: ControllerStatus | None = None
     _statuses: list[GroupStatus] | None = None

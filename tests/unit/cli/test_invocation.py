@@ -1,11 +1,19 @@
 """Commands that are printed reach the same cluster, and can be typed as they are."""
 
 import pytest
+import typer
+from typer.core import TyperCommand
 
 from jobset_gate.cli.cluster import ClusterOptions, Invocation
 
-PLAIN = Invocation("jobset-gate")
-FAR = Invocation("kubectl jobset-gate", ClusterOptions(kubeconfig="my files/config", context="far"), "team")
+
+def context(program: str) -> typer.Context:
+    return typer.Context(TyperCommand("why"), info_name=program)
+
+
+PLAIN = Invocation(context("jobset-gate"))
+FAR_CLUSTER = ClusterOptions(kubeconfig="my files/config", context="far")
+FAR = Invocation(context("kubectl jobset-gate"), "team", FAR_CLUSTER)
 OPTIONS = "--context far --kubeconfig 'my files/config'"
 
 
