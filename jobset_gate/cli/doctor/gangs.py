@@ -1,6 +1,6 @@
 """The gangs that could be read, those without a barrier, and whether a controller leads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from jobset_gate import names
@@ -9,7 +9,7 @@ from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import PAGE, ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
 from jobset_gate.cli.doctor.webhook_configurations import hooks_for
-from jobset_gate.cli.fetch.controller_status import controller_status
+from jobset_gate.cli.fetch.controller_status import controller_status, place
 from jobset_gate.cli.fetch.gangs import GATED, GATED_PODS, START_GROUPS, FetchedGang
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.explain.model import WAITING_STATES, GangState
@@ -41,10 +41,10 @@ _CREATE_AGAIN: Final = (
 async def without_barrier(reader: ClusterReader) -> list[Finding]:
     """Those that are neither finished nor bypassed; of pod sources single pods may lack theirs."""
     found = [it for it in await reader.gangs() if not _source(it).gates_pods]
-    bare = [f"{it.namespace}/{it.name}" for it in found if it.explained().state is GangState.GATE_MISSING]
+    bare = [it for it in found if it.explained().state is GangState.GATE_MISSING]
     if bare:
         what = f"{len(bare)} of {len(found)} gangs have no barrier"
-        return [error(what, f"their pods start at once: {truncate_list(bare, MOST_NAMED)}", _CREATE_AGAIN)]
+        return [error(what, f"their pods start at once: {_first(map(_name, bare))}", _CREATE_AGAIN)]
     return [ok("every gang has its barrier")] if found else []
 
 
@@ -56,16 +56,36 @@ _OPEN: Final = "add job to gangs.sources in the chart's values; `kubectl jobset-
 
 async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
     """Jobs that ask for a gate and have none, and those that wait though Jobs are no gangs any more."""
-    gangs = [it for it in await reader.gangs() if _source(it) is JOB and it.explained().state in WAITING_STATES]
-    found, waits = [], [f"{it.namespace}/{it.name}" for it in gangs]
-    if unseen := [f"{it.namespace}/{it.name}" for it in await _unseen(reader)]:
-        what = f"{_count(unseen, 'Job')} with the annotation {names.CONFIG} and without a gate"
-        why = f"their pods start at once, since the webhook was away or takes no Jobs: {_first(unseen)}"
-        found.append(error(what, why, _TAKE_JOBS))
+    waits = [it for it in await reader.gangs() if _source(it) is JOB and it.explained().state in WAITING_STATES]
+    found = _unseen("Job", await _jobs_without_label(reader), _TAKE_JOBS)
     if waits and not await hooks_for(reader, JOB):
         what = f"Jobs are not sent to the webhook, and {_count(waits, 'gang')} of Jobs still waiting for a verdict"
-        found.append(error(what, f"nobody decides on gangs of Jobs any more: {_first(waits)}", _OPEN))
+        found.append(error(what, f"nobody decides on gangs of Jobs any more: {_first(map(_name, waits))}", _OPEN))
     return found
+
+
+async def _jobs_without_label(reader: ClusterReader) -> list[str]:
+    """Jobs with the annotation and without our label that have not ended. Raises NotReadable."""
+    scope = ListScope(JOBS, reader.namespace, f"!{names.GATED}")
+    try:
+        listed = list_objects(reader.client, scope, wire.Job, PAGE, on_unreadable=lambda _: None)
+        return [f"{it.metadata.namespace}/{it.metadata.name}" async for it in listed if _asks(it)]
+    except Forbidden as no:
+        raise NotReadable(forbidden_text("list", JOBS, reader.namespace)) from no
+
+
+def _asks(it: wire.Job) -> bool:
+    ended = any(is_condition_true(it.status.conditions, kind) for kind in ("Complete", "Failed"))
+    return not ended and (it.metadata.annotations or NO_ANNOTATIONS).config is not None
+
+
+def _unseen(kind: str, unseen: Sequence[str], remedy: str) -> list[Finding]:
+    """Workloads that ask for a gate and have none."""
+    if not unseen:
+        return []
+    what = f"{_count(unseen, kind)} with the annotation {names.CONFIG} and without a gate"
+    why = f"their pods start at once, since the webhook was away or takes no {kind}s: {_first(unseen)}"
+    return [error(what, why, remedy)]
 
 
 _POD_SOURCES: Final = {
@@ -88,14 +108,15 @@ async def leader_worker_sets(reader: ClusterReader) -> list[Finding]:
 async def _gated_alone(reader: ClusterReader, source: Source) -> list[Finding]:
     found, seen, word = [], [it for it in await reader.gangs() if _source(it) is source], source.name
     gang, gangs, delete = _POD_SOURCES[source]
-    if bare := [f"{it.namespace}/{it.gang.workload.bare_pod}" for it in seen if it.gang.workload.bare_pod]:
+    bare = [f"{it.namespace}/{it.gang.workload.bare_pod}" for it in seen if it.gang.workload.bare_pod]
+    if bare:
         why = f"all of its pods start at once, since the webhook was away or takes no {gangs}: {_first(bare)}"
         remedy = f"see that gangs.sources in the chart's values has {word}, then {delete}: a barrier cannot be added"
         found.append(error(f"{_count(bare, gang, gangs)} with a pod that has no barrier", why, f"{remedy} to a pod"))
-    waits = [f"{it.namespace}/{it.name}" for it in seen if _holds_pods(it)]
+    waits = [it for it in seen if _holds_pods(it)]
     if waits and not await hooks_for(reader, source):
         what = f"pods are not sent to the webhook, and {_count(waits, gang, gangs)} still waiting for a verdict"
-        why = f"nobody decides on {gangs} any more: {_first(waits)}"
+        why = f"nobody decides on {gangs} any more: {_first(map(_name, waits))}"
         one = f"`kubectl jobset-gate release {word}/NAME` opens one now"
         found.append(error(what, why, f"add {word} to gangs.sources in the chart's values; {one}"))
     return found
@@ -115,13 +136,8 @@ async def _unmarked(reader: ClusterReader) -> list[Finding]:
         if not await hooks_for(reader, LWS):
             return []  # nobody asked for them, and there may be no such kind
         raise
-    unseen = [it for it in listed if names.CONFIG in annotations_of(it) and not _is_marked(it)]
-    if not unseen:
-        return []
-    what = f"{_count(unseen, LWS.kind)} with the annotation {names.CONFIG} and without a gate"
-    named = [f"{nested(it, 'metadata', 'namespace')}/{nested(it, 'metadata', 'name')}" for it in unseen]
-    why = f"their pods start at once, since the webhook was away or takes no LeaderWorkerSets: {_first(named)}"
-    return [error(what, why, _UPDATE)]
+    unseen = [place(it) for it in listed if names.CONFIG in annotations_of(it) and not _is_marked(it)]
+    return _unseen(LWS.kind, unseen, _UPDATE)
 
 
 def _is_marked(leader_worker_set: Json) -> bool:
@@ -147,23 +163,12 @@ def _count(some: Sequence[object], one: str, many: str = "") -> str:
     return f"{len(some)} {one if len(some) == 1 else many or f'{one}s'}"
 
 
-def _first(some: list[str]) -> str:
-    return truncate_list(some, MOST_NAMED)
+def _name(it: FetchedGang) -> str:
+    return f"{it.namespace}/{it.name}"
 
 
-async def _unseen(reader: ClusterReader) -> list[wire.Meta]:
-    """Jobs with the annotation and without our label that have not ended. Raises NotReadable."""
-    scope = ListScope(JOBS, reader.namespace, f"!{names.GATED}")
-    try:
-        listed = list_objects(reader.client, scope, wire.Job, PAGE, on_unreadable=lambda _: None)
-        return [it.metadata async for it in listed if _asks(it)]
-    except Forbidden as no:
-        raise NotReadable(forbidden_text("list", JOBS, reader.namespace)) from no
-
-
-def _asks(it: wire.Job) -> bool:
-    ended = any(is_condition_true(it.status.conditions, kind) for kind in ("Complete", "Failed"))
-    return not ended and (it.metadata.annotations or NO_ANNOTATIONS).config is not None
+def _first(some: Iterable[str]) -> str:
+    return truncate_list(list(some), MOST_NAMED)
 
 
 _SEE_CONTROLLER: Final = (
