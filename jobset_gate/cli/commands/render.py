@@ -1,6 +1,6 @@
 """`render`: what the webhook would make of a manifest; offline."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,9 +12,9 @@ from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.manifests import start_groups, workloads
 from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge_item
 from jobset_gate.cli.manifests.reader import ManifestDocument, ManifestOptions, read
-from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import output as out
+from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.settings import Settings
 
@@ -51,50 +51,44 @@ def render(
     (the end of a generated name, the token for the gate stream) stand x's.
     """
     given, settings = manifests.files(), settings_file.read(config).admission
-    raise typer.Exit(print_rendered(given, settings, as_json=output is ManifestFormat.JSON))
+    raise typer.Exit(print_rendered(given, settings, output))
 
 
-def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:
+def print_rendered(sources: Sequence[str], settings: Settings, output: ManifestFormat) -> ExitCode:
     """Prints all documents with the barrier in each gated JobSet and Job; nothing if any of them is denied."""
     refused = False
     rendered = []
     for document in read(sources):
-        judged = {it.path: found for it in items(document) if (found := judge_item(it, settings)) is not None}
+        judged, pods = dict[str, WebhookOutcome](), list[WebhookOutcome]()
         for item in items(document):
-            for line in (*_complaints(item, judged.get(item.path)), *_of_pods(item, settings)):
+            own = judge_item(item, settings)
+            if own is not None:
+                judged[item.path] = own
+            of_pods = [it.outcome(settings) for it in start_groups.pods_of(item)]
+            pods += of_pods
+            for line in (*_kind_notes(item), *_complaints(item, [*([own] if own else []), *of_pods])):
                 out.err(out.one_line(line))
-        pods = [it.outcome(settings) for item in items(document) for it in start_groups.pods_of(item)]
         refused = refused or any(outcome.field_errors for outcome in (*judged.values(), *pods))
         rendered += [_with(document, judged), *(outcome.stored for outcome in pods)]
     if refused:
         return ExitCode.ERROR
-    text = to_json(rendered) if as_json else to_yaml(rendered)
-    out.document(text)
+    out.document(document_text(output, *rendered))
     return ExitCode.OK
 
 
-def _complaints(item: ManifestObject, outcome: WebhookOutcome | None) -> Iterator[str]:
-    if outcome is None:
-        group = str(nested(item.value, "apiVersion")).partition("/")[0]
-        if group == names.JOBSET_GROUP and nested(item.value, "kind") == "JobSet":
-            yield f"{item.at('apiVersion')}: warning: only {names.JOBSET_API_VERSION} is known"
-        if (kind := workloads.kind_of(item.value)) == workloads.TRAIN_JOB:
-            yield f"{item.at()}: warning: {workloads.PRINTED_AS_IT_IS[kind]}"
-        return
-    for violation in outcome.field_errors:
-        yield f"{item.at(violation.path)}: {violation}"
-    if (kind := workloads.kind_of(item.value)) == workloads.CRON_JOB:
+def _kind_notes(item: ManifestObject) -> Iterator[str]:
+    """What a user may expect of an object of this kind, and does not get."""
+    kind, group = workloads.kind_of(item.value), str(nested(item.value, "apiVersion")).partition("/")[0]
+    if not kind and group == names.JOBSET_GROUP and nested(item.value, "kind") == "JobSet":
+        yield f"{item.at('apiVersion')}: warning: only {names.JOBSET_API_VERSION} is known"
+    if kind == workloads.TRAIN_JOB or (kind == workloads.CRON_JOB and item.workload is not None):
         yield f"{item.at()}: warning: {workloads.PRINTED_AS_IT_IS[kind]}"
-    for warning in outcome.warnings:
-        yield f"{item.at(warning.partition(': ')[0])}: warning: {warning}"
 
 
-def _of_pods(item: ManifestObject, settings: Settings) -> Iterator[str]:
-    """The same of its pods of a start group."""
-    for it in start_groups.pods_of(item):
-        found = it.outcome(settings)
-        yield from (f"{item.at(error.path)}: {error}" for error in found.field_errors)
-        yield from (f"{item.at(said.partition(': ')[0])}: warning: {said}" for said in found.warnings)
+def _complaints(item: ManifestObject, outcomes: Iterable[WebhookOutcome]) -> Iterator[str]:
+    for outcome in outcomes:
+        yield from (f"{item.at(error.path)}: {error}" for error in outcome.field_errors)
+        yield from (f"{item.at(said.partition(': ')[0])}: warning: {said}" for said in outcome.warnings)
 
 
 def _with(document: ManifestDocument, judged: dict[str, WebhookOutcome]) -> Any:

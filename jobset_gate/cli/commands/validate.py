@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 import typer
@@ -14,12 +13,12 @@ from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.manifests.findings import MALFORMED, WARNING, Finding, Level, ManifestReport, check
 from jobset_gate.cli.manifests.reader import ManifestOptions
-from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import output as out
+from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.objects import terminal_text
 from jobset_gate.objects.field_error import CauseType
-from jobset_gate.objects.unstructured import nested
+from jobset_gate.objects.unstructured import Json, nested
 from jobset_gate.settings import Settings
 
 
@@ -85,27 +84,23 @@ def print_checked(
         case FindingsFormat.SARIF:
             print_sarif(report)
         case _:
-            print_document(report, as_yaml=output is FindingsFormat.YAML)
+            out.document(document_text(output, as_document(report)))
     return ExitCode.ERROR if report.of_level(Level.ERROR) else ExitCode.OK
 
 
 # --- The forms of the report -----------------------------------------------------------------------------------------
 
-Json = dict[str, Any]
-
-REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        CauseType.INVALID: "The value is not allowed.",
-        CauseType.TYPE_INVALID: "The value has the wrong type.",
-        CauseType.REQUIRED: "The field must be given.",
-        CauseType.FORBIDDEN: "The field may not be given there.",
-        CauseType.DUPLICATE: "The value is given twice.",
-        CauseType.NOT_FOUND: "The name is not that of anything in the manifest.",
-        CauseType.NOT_SUPPORTED: "The field or value is not known.",
-        MALFORMED: "The file is not YAML or JSON that Kubernetes reads.",
-        WARNING: "It is allowed, but probably not intended.",
-    }
-)
+REASONS: Final[Mapping[str, str]] = {
+    CauseType.INVALID: "The value is not allowed.",
+    CauseType.TYPE_INVALID: "The value has the wrong type.",
+    CauseType.REQUIRED: "The field must be given.",
+    CauseType.FORBIDDEN: "The field may not be given there.",
+    CauseType.DUPLICATE: "The value is given twice.",
+    CauseType.NOT_FOUND: "The name is not that of anything in the manifest.",
+    CauseType.NOT_SUPPORTED: "The field or value is not known.",
+    MALFORMED: "The file is not YAML or JSON that Kubernetes reads.",
+    WARNING: "It is allowed, but probably not intended.",
+}
 """What the reasons of findings mean. Those of fields are the causes that an API server's Status names."""
 _SARIF: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -119,7 +114,7 @@ def print_text(report: ManifestReport) -> None:
         about = terminal_text.lines(out.one_line(item.at()))
         missing = manifest.get("kind") == "Pod" and nested(manifest, "spec", "containers") is None
         note = "# spec.containers is left to its author\n" if missing else ""
-        out.document(f"---\n# corrected: {about}\n{note}{to_yaml([manifest])}")
+        out.document(f"---\n# corrected: {about}\n{note}{document_text('yaml', manifest)}")
 
 
 def as_document(report: ManifestReport) -> Json:
@@ -135,11 +130,6 @@ def as_document(report: ManifestReport) -> Json:
 def _members(finding: Finding, *wanted: str) -> Json:
     place = {"file": finding.file, "line": finding.line, "column": finding.column}
     return place | {key: str(getattr(finding, key)) for key in wanted}
-
-
-def print_document(report: ManifestReport, *, as_yaml: bool) -> None:
-    """The report for programs, as JSON or YAML."""
-    out.document((to_yaml if as_yaml else to_json)([as_document(report)]))
 
 
 def print_github(report: ManifestReport) -> None:
@@ -159,7 +149,7 @@ def print_sarif(report: ManifestReport) -> None:
         "columnKind": "unicodeCodePoints",
         "results": [_result(it) for it in report.problems],
     }
-    out.document(to_json([{"$schema": _SARIF, "version": "2.1.0", "runs": [run]}]))
+    out.document(document_text("json", {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}))
 
 
 def _result(finding: Finding) -> Json:

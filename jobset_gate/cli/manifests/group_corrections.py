@@ -6,8 +6,7 @@ bits of metadata without an object. Each is reported and corrected.
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -150,18 +149,16 @@ def _lower(text: str) -> str:
 
 
 _TEMPLATE: Final[Path] = ("spec", "template")
-_HOLDERS: Final[Mapping[tuple[str, str], Path]] = MappingProxyType(
-    {
-        ("v1", "Pod"): (),
-        ("v1", "PodTemplate"): ("template",),
-        ("v1", "ReplicationController"): _TEMPLATE,
-        ("apps/v1", "Deployment"): _TEMPLATE,
-        ("apps/v1", "ReplicaSet"): _TEMPLATE,
-        ("apps/v1", "StatefulSet"): _TEMPLATE,
-        ("batch/v1", "Job"): _TEMPLATE,
-        ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
-    }
-)
+_HOLDERS: Final[dict[tuple[str, str], Path]] = {
+    ("v1", "Pod"): (),
+    ("v1", "PodTemplate"): ("template",),
+    ("v1", "ReplicationController"): _TEMPLATE,
+    ("apps/v1", "Deployment"): _TEMPLATE,
+    ("apps/v1", "ReplicaSet"): _TEMPLATE,
+    ("apps/v1", "StatefulSet"): _TEMPLATE,
+    ("batch/v1", "Job"): _TEMPLATE,
+    ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+}
 """Where each kind holds its pods' metadata. No DaemonSet: its pods are never taken (G2)."""
 
 

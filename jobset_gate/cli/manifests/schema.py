@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -13,27 +12,23 @@ from jobset_gate import names
 from jobset_gate.objects.field_error import CauseType, FieldError, did_you_mean, format_value
 from jobset_gate.objects.unstructured import Path, format_path
 
-SCALARS: Final[Mapping[str, tuple[type, ...]]] = MappingProxyType(
-    {
-        "string": (str,),
-        "integer": (int,),
-        "boolean": (bool,),
-        "number": (int, float),
-        "quantity": (str, int, float),
-        "port": (str, int),
-    }
-)
+SCALARS: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "boolean": (bool,),
+    "number": (int, float),
+    "quantity": (str, int, float),
+    "port": (str, int),
+}
 _NAMED: Final = {"quantity": "an amount, such as 500m, 5 or 2Gi", "port": "a number or a string"}
 _JOB: Final = "spec.replicatedJobs[].template"
-_PLACES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "JobSetSpec": "spec",
-        "ReplicatedJob": "spec.replicatedJobs[]",
-        "JobSpec": f"{_JOB}.spec",
-        "PodSpec": f"{_JOB}.spec.template.spec",
-        "Container": f"{_JOB}.spec.template.spec.containers[]",
-    }
-)
+_PLACES: Final = {
+    "JobSetSpec": "spec",
+    "ReplicatedJob": "spec.replicatedJobs[]",
+    "JobSpec": f"{_JOB}.spec",
+    "PodSpec": f"{_JOB}.spec.template.spec",
+    "Container": f"{_JOB}.spec.template.spec.containers[]",
+}
 """Where the types stand whose fields are easily put a level too high or too deep."""
 
 

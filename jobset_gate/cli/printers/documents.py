@@ -1,14 +1,12 @@
 """Explanations and pod groups as JSON or YAML, for programs. Fields are added here, never renamed."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from jobset_gate.cli.manifests.yaml_text import to_json, to_yaml
 from jobset_gate.explain.model import Explanation
 from jobset_gate.explain.text import explanation_json, time_or_none
+from jobset_gate.objects.unstructured import Json
 from jobset_gate.podgroups.status import GroupStatus
-
-Json = dict[str, Any]
 
 
 def document_text(form: str, *documents: Json) -> str:

@@ -1,30 +1,23 @@
 """What `get` prints: the columns of gangs and pod groups, kubectl's forms of `-o`, and with `-w` what has changed."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import typer
 
-from jobset_gate.cli.exits import CommandError
-from jobset_gate.errors import JobsetGateError
-
-if TYPE_CHECKING:
-    from jobset_gate.cli.printers.jsonpath import Path, Template
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-
 from jobset_gate.barrier import messages
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.printers.documents import document_text
+from jobset_gate.cli.printers.jsonpath import BadPath, Path, Template, parse_path, value_text
 from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation
 from jobset_gate.explain.text import format_duration
 from jobset_gate.objects import terminal_text
+from jobset_gate.objects.unstructured import Json
 from jobset_gate.podgroups.status import GroupStatus
 
 T = TypeVar("T")
@@ -69,25 +62,24 @@ def parse_output(given: str | Output) -> Output:
         return Output(form)
     try:
         if form is OutputFormat.JSONPATH:
-            return Output(form, template=_jsonpath().Template(value))
+            return Output(form, template=Template(value))
         return Output(form, columns=_columns(value))
-    except JobsetGateError as wrong:
+    except BadPath as wrong:
         raise typer.BadParameter(str(wrong)) from wrong
 
 
 def parse_sort_by(text: str) -> Path:
     """Raises BadParameter."""
     try:
-        path: Path = _jsonpath().parse_path(text)
-    except JobsetGateError as wrong:
+        return parse_path(text)
+    except BadPath as wrong:
         raise typer.BadParameter(str(wrong)) from wrong
-    return path
 
 
 def column_cells(columns: dict[str, Path], document: Any) -> dict[str, str]:
     """By title. Raises BadPath."""
     found = {title: path.find(document, document) for title, path in columns.items()}
-    return {title: ",".join(map(_jsonpath().value_text, values)) or NO_VALUE for title, values in found.items()}
+    return {title: ",".join(map(value_text, values)) or NO_VALUE for title, values in found.items()}
 
 
 def sort_documents(items: Sequence[tuple[Any, T]], path: Path) -> list[T]:
@@ -107,7 +99,7 @@ def _sort_key(values: list[Any]) -> tuple[int, Any]:
         return 0, 0
     if isinstance(value, int | float):
         return 1, value
-    words = re.split(r"(\d+)", _jsonpath().value_text(value))  # node-2 comes before node-10
+    words = re.split(r"(\d+)", value_text(value))  # node-2 comes before node-10
     return 2, [(int(it), "") if it.isdecimal() else (-1, it) for it in words]
 
 
@@ -118,12 +110,8 @@ def _columns(text: str) -> dict[str, Path]:
         title, colon, path = each.partition(":")
         if not (title and colon and path):
             raise typer.BadParameter(f"{text}: a column is TITLE:PATH, such as NAME:.name")
-        found[title] = _jsonpath().parse_path(path)
+        found[title] = parse_path(path)
     return found
-
-
-def _jsonpath() -> Any:
-    return import_module("jobset_gate.cli.printers.jsonpath")
 
 
 # --- All at once, or what has changed --------------------------------------------------------------------------------
@@ -132,8 +120,6 @@ DELETED: Final = "Deleted"
 """The state of an object that is gone, printed once."""
 _VOLATILE: Final = frozenset({"LEFT", "AGE", "at", "secondsLeft"})
 """Columns and fields that change with the time alone."""
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

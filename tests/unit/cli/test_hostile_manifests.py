@@ -150,6 +150,6 @@ def _as_yaml(text: str) -> str:
 def _run(command: str, file: Path, output: FindingsFormat = FindingsFormat.TEXT) -> Any:
     if command == "validate":
         return validate.print_checked([str(file)], SETTINGS, output)
-    found = render.print_rendered([str(file)], SETTINGS, as_json=False)
+    found = render.print_rendered([str(file)], SETTINGS, render.ManifestFormat.YAML)
     assert found in (ExitCode.OK, ExitCode.ERROR)
     return found
