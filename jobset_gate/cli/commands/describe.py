@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.barrier.model import GangSnapshot, Generation, Verdict, VerdictKind
+from jobset_gate.barrier.model import ConditionSeen, GangSnapshot, Generation, Verdict, VerdictKind, WorkloadSeen
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.events import events_of
-from jobset_gate.cli.fetch.leader_worker_set import facts as group_facts
+from jobset_gate.cli.fetch.leader_worker_set import LwsGroups
 from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
 from jobset_gate.cli.options import ControllerConfig, Owner, Subjects, new_app
 from jobset_gate.cli.printers import explanation, output
@@ -21,6 +21,7 @@ from jobset_gate.explain.model import Explanation
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
+from jobset_gate.sources.lws import LeaderWorkerSetSeen
 
 app = new_app()
 
@@ -51,7 +52,7 @@ async def _description(resolver: Resolver, found: ExplainedObject, style: output
         facts = gang_facts(gang.gang, it.now)
         rows = () if gang.pods_forbidden else gang_rows(gang.gang)
     elif found.groups is not None:
-        facts = group_facts(found.groups)
+        facts = lws_facts(found.groups)
     else:
         facts = (("Name", it.name), ("Namespace", it.namespace))
     return description_text(it, facts, rows, await _events(resolver, found), style)
@@ -114,12 +115,12 @@ def gang_facts(seen: GangSnapshot, now: float) -> Facts:
         ("UID", its.uid),
         ("Created", _created(its.created, now)),
         ("Timeout", "none" if config.timeout is None else said.format_duration(config.timeout)),
-        ("On timeout", names.ON_TIMEOUT_RELEASE if its.releases_on_timeout else names.ON_TIMEOUT_FAIL),
+        ("On timeout", _on_timeout(its)),
         *([("Targets", ", ".join(targets))] if targets else []),
         ("Bypass", _yes(its.bypass)),
         *([] if its.source.gates_pods else [("Suspended", _yes(its.suspended))]),
         ("Generation", _generation(its.source, Generation(its.uid, its.attempt, its.epoch))),
-        ("Condition", _condition(seen)),
+        ("Condition", _condition(its.condition)),
         ("ConfigMap", _gate(seen)),
     )
 
@@ -157,8 +158,11 @@ def _state(share: count.JobSlots) -> str:
     return "suspended" if share.suspended else "active"
 
 
-def _condition(seen: GangSnapshot) -> str:
-    it = seen.workload.condition
+def _on_timeout(its: WorkloadSeen | LeaderWorkerSetSeen) -> str:
+    return names.ON_TIMEOUT_RELEASE if its.releases_on_timeout else names.ON_TIMEOUT_FAIL
+
+
+def _condition(it: ConditionSeen | None) -> str:
     return f"{names.CONDITION}={it.status} {it.reason}: {it.message}" if it else "none yet"
 
 
@@ -187,6 +191,25 @@ def _generation(source: Source, its: Generation) -> str:
     if source.gates_pods:
         return f"attempt {its.attempt}"
     return f"restart attempt {its.attempt}, epoch {its.epoch}" if source.restarts else f"epoch {its.epoch}"
+
+
+# --- A LeaderWorkerSet as a whole -------------------------------------------------------------------------------------
+
+
+def lws_facts(groups: LwsGroups) -> Facts:
+    """What is set on it, and its condition."""
+    its = groups.parent
+    if its is None:
+        return (("Name", groups.name), ("Namespace", groups.namespace))
+    return (
+        ("Name", its.name),
+        ("Namespace", its.namespace),
+        ("UID", its.uid),
+        ("Replicas", str(its.replicas)),
+        ("On timeout", _on_timeout(its)),
+        ("Bypass", _yes(its.bypass)),
+        ("Condition", _condition(its.condition)),
+    )
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, PodS
 from jobset_gate.barrier.source import name_and_index
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, ResourceSource, Unavailable, forbidden_text, keep
-from jobset_gate.cli.fetch.workloads import RawJob, RawJobSet, StoredWorkload, decode_job, decode_jobset, jobs_of_pods
+from jobset_gate.cli.fetch.workloads import RawWorkload, StoredWorkload, decode_job, decode_jobset, jobs_of_pods
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
@@ -148,69 +148,51 @@ class GangSource(ResourceSource):
 
     def sources(self) -> list[AnyWatchSource]:
         self._forget()
+        where, cache = self._namespace, self._cache
         templates = [it for it in self._of if not it.gates_pods]
         found = list(map(self._workload_source, templates))
         if START_GROUP in self._of:
             found += self._start_group_sources()
         if LWS in self._of:
             found += self._lws_sources()
-        field = f"metadata.name={self._of[0].config_map_name(self._name)}" if self._name else ""
-        found.append(
-            self._watched(CONFIGMAPS, wire.ConfigMap, _config_map, self._on_config_map, labels=GATES, field=field)
-        )
+        field = _named(self._of[0].config_map_name(self._name) if self._name else "")
+        found.append(WatchSource(CONFIGMAPS, wire.ConfigMap, _config_map, self._on_config_map, where, GATES, field))
         if self._pods_wanted and JOBSET in self._of:
-            found.append(self._watched(JOBS, wire.Job, decode.job, self._cache.on_job, labels=self._labels(JOBSET)))
+            found.append(WatchSource(JOBS, wire.Job, decode.job, cache.on_job, where, self._labels(JOBSET)))
         if self._pods_wanted and templates:
-            found.append(self._watched(PODS, wire.Pod, decode.pod, self._cache.on_pod, labels=self._labels(*templates)))
+            found.append(WatchSource(PODS, wire.Pod, decode.pod, cache.on_pod, where, self._labels(*templates)))
         return found
-
-    def _watched(
-        self,
-        resource: Resource,
-        kind: type[Any],
-        convert: Callable[[Any], Any],
-        handler: Callable[[ObjectChange[Any]], None],
-        *,
-        labels: str,
-        field: str = "",
-    ) -> AnyWatchSource:
-        return WatchSource(resource, kind, convert, handler, self._namespace, labels, field)
 
     def _workload_source(self, source: Source) -> AnyWatchSource:
         """A Job is selected by our label, and by its name alone where one is given: it may lack the label."""
-        field = f"metadata.name={self._name}" if self._name else ""
+        where, field = self._namespace, _named(self._name)
         if source is JOBSET:
             handler = self._workload_handler(self._cache.on_workload)
-            return self._watched(JOBSETS, RawJobSet, decode_jobset, handler, labels=self._selector, field=field)
+            return WatchSource(JOBSETS, RawWorkload, decode_jobset, handler, where, self._selector, field)
         labels = "" if self._name else ",".join(filter(None, (f"{names.GATED}={source.gated}", self._selector)))
-        handler = self._workload_handler(self._cache.on_job)
-        return self._watched(JOBS, RawJob, decode_job, handler, labels=labels, field=field)
+        return WatchSource(
+            JOBS, RawWorkload, decode_job, self._workload_handler(self._cache.on_job), where, labels, field
+        )
 
     def _start_group_sources(self) -> list[AnyWatchSource]:
         """With a selector all pods of a group are read if one of them fits, since all of them count."""
-        every = START_GROUP.pods_selector(self._name) if self._name else START_GROUPS
-        found = [self._watched(PODS, wire.MemberPod, startgroup.pod, self._cache.on_pod, labels=every)]
+        where, every = self._namespace, START_GROUP.pods_selector(self._name) if self._name else START_GROUPS
+        found: list[AnyWatchSource] = [
+            WatchSource(PODS, wire.MemberPod, startgroup.pod, self._cache.on_pod, where, every)
+        ]
         if self._selector:
-            labels = f"{every},{self._selector}"
-            found.append(self._watched(PODS, wire.MemberPod, startgroup.pod, keep(self._selected), labels=labels))
+            labels, kept = f"{every},{self._selector}", keep(self._selected)
+            found.append(WatchSource(PODS, wire.MemberPod, startgroup.pod, kept, where, labels))
         return found
 
     def _lws_sources(self) -> list[AnyWatchSource]:
-        its, cache = self._lws_pods_labels, self._cache
-        gated, field = ",".join(filter(None, (GATED_PODS, its))), f"metadata.name={self._whole}" if self._whole else ""
-        made = its or names.LWS_NAME
-        parents = self._watched(
-            LEADER_WORKER_SETS,
-            lws_wire.LeaderWorkerSet,
-            _parent,
-            self._on_leader_worker_set,
-            labels=self._selector,
-            field=field,
-        )
+        its, cache, where = self._lws_pods_labels, self._cache, self._namespace
+        gated, made, parent = ",".join(filter(None, (GATED_PODS, its))), its or names.LWS_NAME, self._on_parent
+        named, selector, wanted = _named(self._whole), self._selector, lws_wire.LeaderWorkerSet
         return [
-            self._watched(PODS, wire.MemberPod, lws.pod, self._on_lws_pod, labels=gated),
-            self._watched(STATEFUL_SETS, lws_wire.WorkerSet, lws.worker_set, cache.on_worker_set, labels=made),
-            parents,
+            WatchSource(PODS, wire.MemberPod, lws.pod, self._on_lws_pod, where, gated),
+            WatchSource(STATEFUL_SETS, lws_wire.WorkerSet, lws.worker_set, cache.on_worker_set, where, made),
+            WatchSource(LEADER_WORKER_SETS, wanted, _parent, parent, where, selector, named),
         ]
 
     async def _load_all(self, sources: Iterable[AnyWatchSource]) -> None:
@@ -244,7 +226,7 @@ class GangSource(ResourceSource):
         keep(self._config_maps)(change)
         self._cache.on_config_map(_unpacked(change))
 
-    def _on_leader_worker_set(self, change: ObjectChange[tuple[lws.LeaderWorkerSetSeen | None]]) -> None:
+    def _on_parent(self, change: ObjectChange[tuple[lws.LeaderWorkerSetSeen | None]]) -> None:
         keep(self._leader_worker_sets)(change)
         self._cache.on_leader_worker_set(_unpacked(change))
 
@@ -296,7 +278,7 @@ class GangSource(ResourceSource):
 
     def on_unavailable(self, it: Unavailable) -> bool:
         resource = it.source.resource
-        if it.source.wire in (RawJobSet, RawJob):
+        if it.source.wire is RawWorkload:
             return self._without_workloads(it, JOBSET if resource == JOBSETS else JOB)
         if it.source.wire is wire.MemberPod:
             of = LWS if it.source.convert is lws.pod else START_GROUP
@@ -370,6 +352,11 @@ def _order(key: GangKey) -> tuple[int, str, str, int]:
     if key.source == LWS.name:
         return source, key.namespace, lws.parent_name(key), lws.group_index(key)
     return source, key.namespace, key.name, 0
+
+
+def _named(name: str) -> str:
+    """Field selector of the object of that name; "" for all."""
+    return f"metadata.name={name}" if name else ""
 
 
 def _unpacked(change: ObjectChange[tuple[Any]]) -> ObjectChange[Any]:

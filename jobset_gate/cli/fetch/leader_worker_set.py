@@ -1,20 +1,17 @@
 """One LeaderWorkerSet with all its groups: read, explained as a whole, and how far it has come (K7)."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from jobset_gate import names
 from jobset_gate.barrier.missing import MAX_COMMANDS
 from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
-from jobset_gate.explain.gang import explain_ungated
 from jobset_gate.explain.model import Explanation, GangState, ReplicatedJobCount
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import LEADER_WORKER_SETS, Resource
@@ -151,30 +148,6 @@ class LwsGroups:
 def started_groups(started: int, of: int) -> str:
     """In the words of the condition."""
     return f"all {of} groups have started" if started >= of else f"{started} of {of} groups have started"
-
-
-def ungated(namespace: str, name: str) -> Explanation:
-    """Of a LeaderWorkerSet without a config."""
-    return explain_ungated(LWS, namespace, name, time.time())
-
-
-def facts(groups: LwsGroups) -> tuple[tuple[str, str], ...]:
-    """What is set on it, and its condition, as `describe` shows them."""
-    its = groups.parent
-    if its is None:
-        return (("Name", groups.name), ("Namespace", groups.namespace))
-    said = "none yet"
-    if its.condition is not None:
-        said = f"{names.CONDITION}={its.condition.status} {its.condition.reason}: {its.condition.message}"
-    return (
-        ("Name", its.name),
-        ("Namespace", its.namespace),
-        ("UID", its.uid),
-        ("Replicas", str(its.replicas)),
-        ("On timeout", names.ON_TIMEOUT_RELEASE if its.releases_on_timeout else names.ON_TIMEOUT_FAIL),
-        ("Bypass", "yes" if its.bypass else "no"),
-        ("Condition", said),
-    )
 
 
 def _missing(waiting: Mapping[int, Explanation]) -> tuple[MissingByReason, ...]:

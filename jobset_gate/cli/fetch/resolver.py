@@ -19,7 +19,7 @@ from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
-from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups, ungated
+from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups
 from jobset_gate.cli.fetch.names import SOURCE_OF, find, gated_gang, get_pod, resolve_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
@@ -34,6 +34,7 @@ from jobset_gate.objects.unstructured import as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
 from jobset_gate.sources import startgroup
+from jobset_gate.sources.table import LWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,14 @@ class Resolver:
             fetch_gang(self.client, self.namespace, source, name, self.permissions), self.controller()
         )
         if found is None:
-            explanation = explain_ungated(source, self.namespace, name, time.time())
-            return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
+            return [self._ungated(source, name)]
         events = GangEvents(self.client, self.namespace, self.permissions)
         gang = await _with_capacity(self.client, await events.added(found.gang, time.time()))
         return [self._explained(replace(found, gang=gang), controller, known, pod)]
+
+    def _ungated(self, source: Source, name: str) -> ExplainedObject:
+        explanation = explain_ungated(source, self.namespace, name, time.time())
+        return ExplainedObject(self.invocation.rewrite_explanation(explanation))
 
     def _explained(
         self, found: FetchedGang, controller: ControllerStatus, known: Sequence[str], pod: str = ""
@@ -134,7 +138,7 @@ class Resolver:
         _, controller = await asyncio.gather(source.load(), self.controller())
         source.check_found()
         if source.is_ungated:
-            return [ExplainedObject(self.invocation.rewrite_explanation(ungated(self.namespace, name)))]
+            return [self._ungated(LWS, name)]
         groups, events = source.groups(), GangEvents(self.client, self.namespace, self.permissions)
         found: dict[int, ExplainedObject] = {}
         for number, it in groups.gangs.items():

@@ -20,16 +20,12 @@ BACKOFF_LIMIT = 6
 """What Kubernetes takes where a Job says nothing."""
 
 
-class RawJobSet(wire.WireStruct, frozen=True):
-    """The JobSet in pieces: its spec is decoded twice, for the rules and as JSON for the user's own policies."""
+class RawWorkload(wire.WireStruct, frozen=True):
+    """A JobSet or Job in pieces: its spec is decoded twice, for the rules and as JSON for the user's own policies."""
 
     metadata: wire.Meta
     spec: msgspec.Raw = msgspec.Raw(b"null")
     status: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class RawJob(RawJobSet, frozen=True):
-    """A Job that may be a gang itself, in the same pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class StoredWorkload:
     policies: FailurePolicies
 
 
-def decode_jobset(raw: RawJobSet) -> StoredWorkload | None:
+def decode_jobset(raw: RawWorkload) -> StoredWorkload | None:
     """None if it asks for no gate."""
     spec = msgspec.json.decode(raw.spec, type=wire.JobSetSpec | None) or wire.JobSetSpec()
     status = msgspec.json.decode(raw.status, type=wire.JobSetStatus | None) or wire.JobSetStatus()
@@ -51,7 +47,7 @@ def decode_jobset(raw: RawJobSet) -> StoredWorkload | None:
     return StoredWorkload(seen.key, seen, jobset_policies(_stored(raw), seen.config.targets))
 
 
-def decode_job(raw: RawJob) -> StoredWorkload | None:
+def decode_job(raw: RawWorkload) -> StoredWorkload | None:
     """One with the annotation and without our label, too: the webhook was away when it was created (K6)."""
     spec = msgspec.json.decode(raw.spec, type=wire.JobSpec | None) or wire.JobSpec()
     status = msgspec.json.decode(raw.status, type=wire.JobStatus | None) or wire.JobStatus()
@@ -64,7 +60,7 @@ def decode_job(raw: RawJob) -> StoredWorkload | None:
     return StoredWorkload(seen.workload.key, seen, job_policies(_stored(raw)))
 
 
-def _stored(raw: RawJobSet) -> Json:
+def _stored(raw: RawWorkload) -> Json:
     return {
         "metadata": {"labels": {names.KUEUE_QUEUE: raw.metadata.labels.queue if raw.metadata.labels else ""}},
         "spec": msgspec.json.decode(raw.spec),
