@@ -17,7 +17,7 @@ from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.decide import Facts
 from jobset_gate.barrier.model import GangSnapshot, PodSeen, Verdict, VerdictKind, WorkloadSeen
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.source import Permissions, forbidden_text
+from jobset_gate.cli.fetch.source import NamespaceReader, forbidden_text
 from jobset_gate.cli.fetch.view import get_gang
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
@@ -158,17 +158,15 @@ _PATCHES: Final = 16
 """Pods that are patched at once."""
 
 
-async def release_pods(
-    client: Client, known: WorkloadSeen, permissions: Permissions, *, dry_run: bool
-) -> tuple[GangSnapshot, Verdict]:
+async def release_pods(reader: NamespaceReader, known: WorkloadSeen, *, dry_run: bool) -> tuple[GangSnapshot, Verdict]:
     """Writes the release of the present attempt into the gang's ConfigMap, by compare-and-swap (A6.1).
 
     The pods are listed after the version of the ConfigMap that is replaced, so that no attempt is ended unseen (K5).
     Raises CommandError, naming the right that is missing.
     """
     for _ in range(ATTEMPTS):
-        before = await _version(client, known)
-        seen = await get_gang(client, known.namespace, known.source, known.name, permissions)
+        before = await _version(reader.client, known)
+        seen = await get_gang(reader, known.source, known.name)
         if seen.config_map_conflict:
             raise CommandError(f"{messages.config_map_conflict(seen).message}: nothing was changed")
         if before != (seen.config_map.resource_version if seen.config_map is not None else ""):
@@ -185,7 +183,7 @@ async def release_pods(
         kept = startgroup.membership_to_write(seen, begins=True) if known.source.keeps_attempt else None
         data = verdict_codec.config_map_data(verdict, facts.clock, kept)
         try:
-            await _write(client, seen, verdict, data, dry_run=dry_run)
+            await _write(reader.client, seen, verdict, data, dry_run=dry_run)
         except (AlreadyExists, Conflict, NotFound):
             continue
         return seen, verdict

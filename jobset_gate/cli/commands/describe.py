@@ -66,7 +66,7 @@ async def _events(resolver: Resolver, found: ExplainedObject) -> list[CoreEvent]
     if found.explanation.owner is not None:
         kind, name = found.explanation.owner.kind, found.explanation.owner.name
     try:
-        return await events_of(resolver.client, resolver.namespace, kind, name)
+        return await events_of(resolver, kind, name)
     except Forbidden:
         return None
 

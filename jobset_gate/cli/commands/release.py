@@ -6,7 +6,7 @@ the present generation stands, so that a restarted gang waits as before.
 
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -22,7 +22,7 @@ from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
 from jobset_gate.cli.fetch.leader_worker_set import LwsGroups, fetch_groups
 from jobset_gate.cli.fetch.names import SOURCE_OF, resolve_gang
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
-from jobset_gate.cli.fetch.source import Permissions
+from jobset_gate.cli.fetch.source import NamespaceReader
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, get_gang, wait_until
 from jobset_gate.cli.opening import deliver, release_pods
 from jobset_gate.cli.options import (
@@ -101,7 +101,6 @@ class _Opening:
     options: ReleaseOptions
     invocation: Invocation
     seconds: float | None
-    permissions: Permissions = field(default_factory=Permissions)
 
     async def run(self) -> None:
         """Raises CommandError where the gate cannot be opened, or may not."""
@@ -115,36 +114,31 @@ class _Opening:
     async def _open(self) -> str:
         given, its = self._named(), self.invocation
         async with its.cluster.connect() as client:
-            own = client.access.namespace
-            namespace = its.namespace or own
-            given = await resolve_gang(client, namespace, given)
+            reader = NamespaceReader(client, its.namespace or client.access.namespace)
+            given = await resolve_gang(reader, given)
             self._check_bypass(given)
             if given.kind is ResourceKind.LWS:
-                done = await self._open_groups(
-                    client, await fetch_groups(client, namespace, given.name, self.permissions)
-                )
+                done = await self._open_groups(reader, await fetch_groups(reader, given.name))
             else:
-                source = SOURCE_OF.get(given.kind, JOBSET)
-                done = await self._open_gang(
-                    client, await get_gang(client, namespace, source, given.name, self.permissions)
-                )
-        for line in self.permissions.missing:
+                gang = await get_gang(reader, SOURCE_OF.get(given.kind, JOBSET), given.name)
+                done = await self._open_gang(reader, gang)
+        for line in reader.permissions.missing:
             output.err(f"warning: {line}")
         return done
 
-    async def _open_gang(self, client: Client, gang: GangSnapshot) -> str:
+    async def _open_gang(self, reader: NamespaceReader, gang: GangSnapshot) -> str:
         now = gang_outcome(gang, time.time())
         if done := self._nothing_to_do(gang.workload, now):
             return done
         self._check_can_open(gang.workload, now)
-        user = await self._user(client, acts.reference_of(gang.workload))
-        return await self._opened(client, gang.workload, user)
+        user = await self._user(reader.client, acts.reference_of(gang.workload))
+        return await self._opened(reader, gang.workload, user)
 
-    async def _open_groups(self, client: Client, groups: LwsGroups) -> str:
+    async def _open_groups(self, reader: NamespaceReader, groups: LwsGroups) -> str:
         """All groups of a LeaderWorkerSet: those that wait are released, or the LeaderWorkerSet is bypassed."""
         named, waiting = f"{LWS.resource}/{groups.name}", dict[int, WorkloadSeen]()
         if self.seconds is None:
-            return await self._bypass_groups(client, groups)
+            return await self._bypass_groups(reader.client, groups)
         for number, it in sorted(groups.gangs.items()):
             now = gang_outcome(it.gang, time.time())
             try:
@@ -155,10 +149,10 @@ class _Opening:
                 output.err(f"warning: {no}")
         if not waiting:
             return f"{named} unchanged: no group of it waits"
-        user = await self._user(client, acts.reference_of(next(iter(waiting.values()))))
+        user = await self._user(reader.client, acts.reference_of(next(iter(waiting.values()))))
         numbers = ", ".join(map(str, waiting))
         self._confirm(f"{LWS.kind} {groups.namespace}/{groups.name}, groups {numbers}", "")
-        return "\n".join([await self._released(client, it, user) for it in waiting.values()])
+        return "\n".join([await self._released(reader, it, user) for it in waiting.values()])
 
     async def _bypass_groups(self, client: Client, groups: LwsGroups) -> str:
         its, named = groups.parent, f"{LWS.resource}/{groups.name}"
@@ -243,18 +237,18 @@ class _Opening:
 
     # --- Opening it --------------------------------------------------------------------------------------------------
 
-    async def _opened(self, client: Client, workload: WorkloadSeen, user: str) -> str:
+    async def _opened(self, reader: NamespaceReader, workload: WorkloadSeen, user: str) -> str:
         subject = f"{workload.source.kind} {workload.namespace}/{workload.shown_name}"
         if workload.source.gates_pods:  # bypass has refused it
             self._confirm(subject, "")
-            return await self._released(client, workload, user)
+            return await self._released(reader, workload, user)
         target, named = acts.target_of(workload), kubectl_name(workload)
         self._confirm(subject, target.new_start)
-        if tried := await self._tried(client, target, named):
+        if tried := await self._tried(reader.client, target, named):
             return tried
         if self.seconds is None:
-            return await _bypass(client, target, user, named)
-        return await self._release(client, workload, user, self.seconds)
+            return await _bypass(reader.client, target, user, named)
+        return await self._release(reader, workload, user, self.seconds)
 
     async def _tried(self, client: Client, target: acts.Target, named: str) -> str:
         """What a dry run says; "" if this is none."""
@@ -264,25 +258,24 @@ class _Opening:
             await acts.set_annotation(client, target, dry_run=True)
         return f"{named} {'bypassed' if self.seconds is None else 'released'}{self.options.dry_run.suffix}"
 
-    async def _released(self, client: Client, workload: WorkloadSeen, user: str) -> str:
+    async def _released(self, reader: NamespaceReader, workload: WorkloadSeen, user: str) -> str:
         """Of a pod source: the decision is written here, or tried."""
         if self.options.dry_run is not DryRun.NONE:
             if self.options.dry_run is DryRun.SERVER:
-                await release_pods(client, workload, self.permissions, dry_run=True)
+                await release_pods(reader, workload, dry_run=True)
             return f"{kubectl_name(workload)} released{self.options.dry_run.suffix}"
-        seen, verdict = await release_pods(client, workload, self.permissions, dry_run=False)
+        seen, verdict = await release_pods(reader, workload, dry_run=False)
         attempt = f"attempt {verdict.generation.attempt} of " if workload.source.keeps_attempt else ""
         message = f"{user} has opened the gate of {attempt}{kubectl_name(workload)}"
-        await _audit(
-            client, acts.reference_of(workload), names.REASON_RELEASED_BY_USER, f"{message}, without the missing pods"
-        )
-        if problem := await deliver(client, seen, verdict):
+        about, message = acts.reference_of(workload), f"{message}, without the missing pods"
+        await _audit(reader.client, about, names.REASON_RELEASED_BY_USER, message)
+        if problem := await deliver(reader.client, seen, verdict):
             output.err(f"warning: {problem}")
         return f"{kubectl_name(workload)} released: {verdict.message}"
 
-    async def _release(self, client: Client, workload: WorkloadSeen, user: str, seconds: float) -> str:
-        subject = kubectl_name(workload)
-        async with GangView(client, GangSnapshot(workload=workload), self.permissions, pods=False) as view:
+    async def _release(self, reader: NamespaceReader, workload: WorkloadSeen, user: str, seconds: float) -> str:
+        subject, client = kubectl_name(workload), reader.client
+        async with GangView(reader, GangSnapshot(workload=workload), pods=False) as view:
             await _check_watch(view, subject)  # without the right to watch nothing is changed
             message = f"{user} opens the gate of attempt {workload.attempt} now, without the missing pods"
             try:

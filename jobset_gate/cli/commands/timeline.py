@@ -23,12 +23,11 @@ from jobset_gate.cli.fetch.gangs import GATED_PODS, FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.leader_worker_set import fetch_groups
 from jobset_gate.cli.fetch.names import find, resolve_gang
 from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
-from jobset_gate.cli.fetch.source import PAGE, Permissions, forbidden_text
+from jobset_gate.cli.fetch.source import PAGE, NamespaceReader, forbidden_text
 from jobset_gate.cli.options import ControllerConfig, Owner, ResourceKind, new_app, option, parse_resource
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_json, timeline_table
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS
 from jobset_gate.objects import terminal_text
@@ -97,7 +96,7 @@ async def timeline(
     argument = parse_resource(name, owner)
     prices = parse_prices(price or ())
     async with open_resolver(invocation, config) as resolver:
-        argument = await resolve_gang(resolver.client, resolver.namespace, argument)
+        argument = await resolve_gang(resolver, argument)
         if argument.kind is ResourceKind.LWS:
             found = await fetch_lws_timelines(resolver, argument.name)
         else:
@@ -167,33 +166,29 @@ MAX_EVENTS: Final = 50_000
 
 async def fetch_gang_timeline(resolver: Resolver, source: Source, name: str) -> list[Timeline]:
     """A list of one. Raises CommandError if there is no such gang, or its pods may not be read."""
-    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
-    pods = await _timed_pods(client, namespace, source.pods_selector(name), permissions)
-    found = await fetch_gang(client, namespace, source, name, permissions, pods=source.gates_pods, known={PODS: pods})
+    pods = await _timed_pods(resolver, source.pods_selector(name))
+    found = await fetch_gang(resolver, source, name, pods=source.gates_pods, known={PODS: pods})
     if found is None:
         what = names.CONFIG_FIELD if source.has_config_field else f"annotation {names.CONFIG}"
-        raise CommandError(f"{source.kind} {namespace}/{name} asks for no gate: it has no {what}")
+        raise CommandError(f"{source.kind} {resolver.namespace}/{name} asks for no gate: it has no {what}")
     return await _gang_timelines(resolver, [found], pods)
 
 
 async def fetch_lws_timelines(resolver: Resolver, name: str) -> list[Timeline]:
     """Those of all groups of a LeaderWorkerSet. Raises CommandError if it is not there, or its pods may not be read."""
-    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
-    pods = await _timed_pods(client, namespace, f"{GATED_PODS},{names.LWS_NAME}={name}", permissions)
-    groups = await fetch_groups(client, namespace, name, permissions, known={PODS: pods})
+    pods = await _timed_pods(resolver, f"{GATED_PODS},{names.LWS_NAME}={name}")
+    groups = await fetch_groups(resolver, name, known={PODS: pods})
     return await _gang_timelines(resolver, groups.gangs.values(), pods)
 
 
 async def _gang_timelines(
     resolver: Resolver, gangs: Iterable[FetchedGang], pods: Sequence[wire.MemberPod]
 ) -> list[Timeline]:
-    permissions, now = resolver.permissions, time.time()
-    pulls = await fetch_image_pulls(
-        resolver.client, resolver.namespace, {pod.metadata.uid for pod in pods}, permissions
-    )
+    notes, now = resolver.permissions.missing, time.time()
+    pulls = await fetch_image_pulls(resolver, {pod.metadata.uid for pod in pods})
     ways = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods]
     return [
-        gang_timeline(it.workload, it.config_map, decode.pods_of_gang(it, ways), now, permissions.missing)
+        gang_timeline(it.workload, it.config_map, decode.pods_of_gang(it, ways), now, notes)
         for it in (found.gang for found in gangs)
     ]
 
@@ -204,28 +199,25 @@ async def fetch_pod_group_timelines(resolver: Resolver, name: str) -> list[Timel
 
 
 async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeline:
-    labels, permissions = f"{names.POD_GROUP_LABEL}={status.label}", resolver.permissions
-    pods = await _timed_pods(resolver.client, status.key.namespace, labels, permissions)
-    return pod_group_timeline(status, map(decode.decode_pod, pods), time.time(), permissions.missing)
+    pods = await _timed_pods(resolver, f"{names.POD_GROUP_LABEL}={status.label}")
+    return pod_group_timeline(status, map(decode.decode_pod, pods), time.time(), resolver.permissions.missing)
 
 
-async def _timed_pods(client: Client, namespace: str, labels: str, permissions: Permissions) -> list[wire.MemberPod]:
-    scope, add = ListScope(PODS, namespace, labels), permissions.add_sentence
+async def _timed_pods(reader: NamespaceReader, labels: str) -> list[wire.MemberPod]:
+    scope, add = ListScope(PODS, reader.namespace, labels), reader.permissions.add_sentence
     try:
-        return [it async for it in list_objects(client, scope, wire.MemberPod, page_size=PAGE, on_unreadable=add)]
+        return [it async for it in list_objects(reader.client, scope, wire.MemberPod, PAGE, on_unreadable=add)]
     except Forbidden as no:
-        raise CommandError(f"{forbidden_text('list', PODS, namespace)}: {no.message}") from no
+        raise CommandError(f"{forbidden_text('list', PODS, reader.namespace)}: {no.message}") from no
 
 
-async def fetch_image_pulls(
-    client: Client, namespace: str, pods: Collection[str], permissions: Permissions
-) -> dict[str, dict[str, float]]:
-    """By UID of a pod, then by container. What may not be read is named in `permissions`."""
+async def fetch_image_pulls(reader: NamespaceReader, pods: Collection[str]) -> dict[str, dict[str, float]]:
+    """By UID of a pod, then by container. What may not be read is named among the permissions."""
     found: dict[str, dict[str, float]] = {}
-    scope, seen = ListScope(EVENTS, namespace, "", decode.PULLED), 0
-    add = permissions.add_sentence
+    scope, seen = ListScope(EVENTS, reader.namespace, "", decode.PULLED), 0
+    add = reader.permissions.add_sentence
     try:
-        async with aclosing(list_objects(client, scope, CoreEvent, page_size=PAGE, on_unreadable=add)) as events:
+        async with aclosing(list_objects(reader.client, scope, CoreEvent, PAGE, on_unreadable=add)) as events:
             async for event in events:
                 decode.add_pull(found, event, pods)
                 seen += 1
@@ -233,5 +225,5 @@ async def fetch_image_pulls(
                     add(f"only the first {seen} Events were read: more pulls may be known than are shown")
                     break
     except Forbidden:
-        permissions.add_missing("list", EVENTS, namespace, "when images were pulled is not known")
+        reader.permissions.add_missing("list", EVENTS, reader.namespace, "when images were pulled is not known")
     return found

@@ -99,7 +99,7 @@ async def _wait(resolver: Resolver, argument: ResourceArgument, goal: WaitGoal |
     if argument.kind is ResourceKind.ANY and goal in _OF_POD_GROUPS:
         argument = replace(argument, kind=ResourceKind.POD_GROUP)
     try:
-        argument = await resolve_gang(resolver.client, resolver.namespace, argument)
+        argument = await resolve_gang(resolver, argument)
         if argument.kind is ResourceKind.ANY and goal is WaitGoal.RELEASED:
             argument = replace(argument, kind=ResourceKind.JOBSET)
         view = await find_view(resolver, argument, explains=False)

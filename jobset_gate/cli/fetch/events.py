@@ -13,8 +13,7 @@ from jobset_gate.barrier.events import (
     with_events,
 )
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
-from jobset_gate.cli.fetch.source import Permissions
-from jobset_gate.kube.client import Client
+from jobset_gate.cli.fetch.source import NamespaceReader
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS
 
@@ -25,8 +24,8 @@ READ_INTERVAL: Final = 10.0
 class GangEvents:
     """What Events say of the gangs of a namespace; read when it is needed, and again after a while."""
 
-    def __init__(self, client: Client, namespace: str, permissions: Permissions) -> None:
-        self._client, self._namespace, self._permissions = client, namespace, permissions
+    def __init__(self, reader: NamespaceReader) -> None:
+        self._reader = reader
         self._read_at = float("-inf")
         self._events: list[tuple[CoreEvent, ...]] = []
 
@@ -46,19 +45,19 @@ class GangEvents:
         selectors = [f"involvedObject.kind={creator},reason={FAILED_CREATE}"]
         selectors += [f"involvedObject.kind=Pod,reason={it}" for it in reasons]
         try:
-            return await asyncio.gather(*(_events(self._client, self._namespace, it) for it in selectors))
+            return await asyncio.gather(*(_events(self._reader, it) for it in selectors))
         except Forbidden:
             lost = "what a quota, an autoscaler or a kubelet said is not known"
-            self._permissions.add_missing("list", EVENTS, self._namespace, lost)
+            self._reader.permissions.add_missing("list", EVENTS, self._reader.namespace, lost)
             return []
 
 
-async def events_of(client: Client, namespace: str, kind: str, name: str) -> list[CoreEvent]:
+async def events_of(reader: NamespaceReader, kind: str, name: str) -> list[CoreEvent]:
     """The Events on one object, oldest first."""
-    found = await _events(client, namespace, f"involvedObject.kind={kind},involvedObject.name={name}")
+    found = await _events(reader, f"involvedObject.kind={kind},involvedObject.name={name}")
     return sorted(found, key=lambda it: it.last_seen)
 
 
-async def _events(client: Client, namespace: str, selector: str) -> tuple[CoreEvent, ...]:
-    page = await client.list(EVENTS, namespace, field_selector=selector, limit=MAX_EVENTS, type=CoreEventList)
-    return page.items
+async def _events(reader: NamespaceReader, selector: str) -> tuple[CoreEvent, ...]:
+    read, where = reader.client.list, reader.namespace
+    return (await read(EVENTS, where, field_selector=selector, limit=MAX_EVENTS, type=CoreEventList)).items

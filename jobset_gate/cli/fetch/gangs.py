@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from jobset_gate.barrier.source import Source
+    from jobset_gate.cli.fetch.source import NamespaceReader
     from jobset_gate.explain.model import ControllerStatus, Explanation, FailurePolicies
     from jobset_gate.kube.client import Client
     from jobset_gate.runtime.store import ObjectKey
@@ -324,11 +325,9 @@ class GangSource(ResourceSource):
 
 
 async def fetch_gang(
-    client: Client,
-    namespace: str,
+    reader: NamespaceReader,
     source: Source,
     name: str,
-    permissions: Permissions,
     *,
     pods: bool = True,
     known: Mapping[Resource, Sequence[Any]] | None = None,
@@ -337,12 +336,12 @@ async def fetch_gang(
 
     Raises ObjectNotFound, and CommandError where it may not be read.
     """
-    found = GangSource(client, namespace, permissions, of=(source,), name=name, pods=pods)
+    found = GangSource(reader.client, reader.namespace, reader.permissions, of=(source,), name=name, pods=pods)
     await found.load(known)
     gang = found.one()
     if gang is None and source.gates_pods:
         lacks = f"{source.slot_words[0]} pod" if source.slot_words else "pod any more"
-        raise ObjectNotFound(f"{source.kind} {source.shown_name(name)} in namespace {namespace} has no {lacks}")
+        raise ObjectNotFound(f"{source.kind} {source.shown_name(name)} in namespace {reader.namespace} has no {lacks}")
     return gang
 
 

@@ -11,9 +11,8 @@ from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
-from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
+from jobset_gate.cli.fetch.source import NamespaceReader, ObjectNotFound
 from jobset_gate.explain.model import Explanation, GangState, ReplicatedJobCount
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import LEADER_WORKER_SETS, Resource
 from jobset_gate.sources.lws import LeaderWorkerSetSeen, group_index
 from jobset_gate.sources.table import LWS
@@ -25,9 +24,9 @@ MOST_NAMED: Final = 10
 class LeaderWorkerSetSource(GangSource):
     """All groups of the LeaderWorkerSet `name`."""
 
-    def __init__(self, client: Client, namespace: str, name: str, permissions: Permissions) -> None:
-        self._key = namespace, name
-        super().__init__(client, namespace, permissions, of=(LWS,), whole=name)
+    def __init__(self, reader: NamespaceReader, name: str) -> None:
+        self._key = reader.namespace, name
+        super().__init__(reader.client, reader.namespace, reader.permissions, of=(LWS,), whole=name)
 
     @property
     def is_ungated(self) -> bool:
@@ -52,18 +51,16 @@ class LeaderWorkerSetSource(GangSource):
 
 
 async def fetch_groups(
-    client: Client,
-    namespace: str,
-    name: str,
-    permissions: Permissions,
-    known: Mapping[Resource, Sequence[Any]] | None = None,
+    reader: NamespaceReader, name: str, known: Mapping[Resource, Sequence[Any]] | None = None
 ) -> "LwsGroups":
     """Those of a LeaderWorkerSet with a gate. Raises ObjectNotFound, and CommandError if it asks for none."""
-    source = LeaderWorkerSetSource(client, namespace, name, permissions)
+    source = LeaderWorkerSetSource(reader, name)
     await source.load(known)
     source.check_found()
     if source.is_ungated:
-        raise CommandError(f"{LWS.kind} {name} in namespace {namespace} asks for no start barrier: it has no gate")
+        raise CommandError(
+            f"{LWS.kind} {name} in namespace {reader.namespace} asks for no start barrier: it has no gate"
+        )
     return source.groups()
 
 

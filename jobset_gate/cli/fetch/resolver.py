@@ -22,7 +22,7 @@ from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups
 from jobset_gate.cli.fetch.names import SOURCE_OF, find, gated_gang, get_pod, resolve_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
+from jobset_gate.cli.fetch.source import NamespaceReader, ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers import output
 from jobset_gate.explain.gang import explain_pod_group, explain_ungated
@@ -52,14 +52,11 @@ class ExplainedObject:
 
 
 @dataclass(slots=True)
-class Resolver:
+class Resolver(NamespaceReader):
     """For one command; what several names need is read once."""
 
-    client: Client
-    namespace: str
-    settings: Groups
-    invocation: Invocation
-    permissions: Permissions = field(default_factory=Permissions)
+    settings: Groups = field(kw_only=True)
+    invocation: Invocation = field(kw_only=True)
     _controller: ControllerStatus | None = None
     _statuses: list[GroupStatus] | None = None
 
@@ -84,7 +81,7 @@ class Resolver:
 
     async def explain(self, argument: ResourceArgument) -> list[ExplainedObject]:
         """Everything of that name. Raises CommandError if there is nothing, or nothing that may be read."""
-        argument = await resolve_name(self.client, self.namespace, argument)
+        argument = await resolve_name(self, argument)
         if argument.kind is ResourceKind.POD:
             return await self._gangs_of_pod(argument.name)
         if argument.kind is ResourceKind.LWS:
@@ -112,13 +109,10 @@ class Resolver:
 
     async def _gang(self, source: Source, name: str, pod: str = "") -> list[ExplainedObject]:
         known = self.permissions.missing[:]
-        found, controller = await asyncio.gather(
-            fetch_gang(self.client, self.namespace, source, name, self.permissions), self.controller()
-        )
+        found, controller = await asyncio.gather(fetch_gang(self, source, name), self.controller())
         if found is None:
             return [self._ungated(source, name)]
-        events = GangEvents(self.client, self.namespace, self.permissions)
-        gang = await _with_capacity(self.client, await events.added(found.gang, time.time()))
+        gang = await _with_capacity(self.client, await GangEvents(self).added(found.gang, time.time()))
         return [self._explained(replace(found, gang=gang), controller, known, pod)]
 
     def _ungated(self, source: Source, name: str) -> ExplainedObject:
@@ -134,12 +128,12 @@ class Resolver:
     async def _groups(self, name: str) -> list[ExplainedObject]:
         """The LeaderWorkerSet as a whole, then each of its groups."""
         known = self.permissions.missing[:]
-        source = LeaderWorkerSetSource(self.client, self.namespace, name, self.permissions)
+        source = LeaderWorkerSetSource(self, name)
         _, controller = await asyncio.gather(source.load(), self.controller())
         source.check_found()
         if source.is_ungated:
             return [self._ungated(LWS, name)]
-        groups, events = source.groups(), GangEvents(self.client, self.namespace, self.permissions)
+        groups, events = source.groups(), GangEvents(self)
         found: dict[int, ExplainedObject] = {}
         for number, it in groups.gangs.items():
             gang = replace(it, gang=await events.added(it.gang, time.time()))
@@ -148,7 +142,7 @@ class Resolver:
         return [ExplainedObject(self.invocation.rewrite_explanation(whole), groups=groups), *found.values()]
 
     async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:
-        pod = await get_pod(self.client, self.namespace, name)
+        pod = await get_pod(self, name)
         found: list[ExplainedObject] = []
         if names.POD_GROUP_LABEL in as_map(nested(pod, "metadata", "labels")):
             its = [it for it in await self.statuses() if any(one.name == name for one in it.snapshot.members)]
@@ -186,5 +180,5 @@ async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIte
     """With a client, for the options of a command line."""
     settings = settings_file.read_groups(config)
     async with invocation.cluster.connect() as client:
-        own = client.access.namespace
-        yield Resolver(client, invocation.namespace or own, settings, invocation)
+        namespace = invocation.namespace or client.access.namespace
+        yield Resolver(client, namespace, settings=settings, invocation=invocation)

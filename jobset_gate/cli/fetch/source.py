@@ -53,6 +53,15 @@ def resource_name(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
+@dataclass(slots=True)
+class NamespaceReader:
+    """Where a command reads, and which rights it lacked."""
+
+    client: Client
+    namespace: str
+    permissions: Permissions = field(default_factory=Permissions)
+
+
 class ObjectNotFound(CommandError):
     """There is no object of that name."""
 

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from jobset_gate.barrier.model import GangSnapshot
     from jobset_gate.barrier.source import Source
     from jobset_gate.cli.fetch.resolver import Resolver
-    from jobset_gate.cli.fetch.source import Permissions
+    from jobset_gate.cli.fetch.source import NamespaceReader
     from jobset_gate.explain.model import ControllerStatus, Explanation
-    from jobset_gate.kube.client import Client
     from jobset_gate.podgroups.status import GroupStatus
     from jobset_gate.settings import Groups
 
@@ -58,15 +57,13 @@ async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains:
 
     `explains` False: only `outcome` is called, so that less has to be read.
     """
-    argument = await resolve_name(resolver.client, resolver.namespace, argument)
+    argument = await resolve_name(resolver, argument)
     if argument.kind is ResourceKind.POD:
         argument = await _gang_of_pod(resolver, argument.name)
     controller = await resolver.controller() if explains else None
-    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
 
     async def gang(source: Source, name: str) -> WatchView:
-        found = await get_gang(client, namespace, source, name, permissions)
-        return GangView(client, found, permissions, controller, pods=explains)
+        return GangView(resolver, await get_gang(resolver, source, name), controller, pods=explains)
 
     async def pod_group(name: str) -> WatchView:
         settings = resolver.settings
@@ -75,19 +72,18 @@ async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains:
         view = PodGroupView(resolver, name, settings, controller)
         await view.load()
         if not await view.is_there():
-            raise ObjectNotFound(f"pod group {name} not found in namespace {namespace}")
+            raise ObjectNotFound(f"pod group {name} not found in namespace {resolver.namespace}")
         view.first = await view.outcome()
         return view
 
     if argument.kind is ResourceKind.LWS:
-        groups = await fetch_groups(client, namespace, argument.name, permissions)
-        return LeaderWorkerSetView(client, groups, permissions, controller)
+        return LeaderWorkerSetView(resolver, await fetch_groups(resolver, argument.name), controller)
     return await find(argument, gang, pod_group)
 
 
 async def _gang_of_pod(resolver: Resolver, name: str) -> ResourceArgument:
     """Its workload if that has a barrier, since the pod's start waits for it; else its pod group."""
-    if gang := gated_gang(await get_pod(resolver.client, resolver.namespace, name)):
+    if gang := gated_gang(await get_pod(resolver, name)):
         return gang
     for status in await resolver.statuses():
         if any(it.name == name for it in status.snapshot.members):
@@ -98,11 +94,12 @@ async def _gang_of_pod(resolver: Resolver, name: str) -> ResourceArgument:
 # --- A gang with a start barrier ------------------------------------------------------------------------------------
 
 
-async def get_gang(client: Client, namespace: str, source: Source, name: str, permissions: Permissions) -> GangSnapshot:
+async def get_gang(reader: NamespaceReader, source: Source, name: str) -> GangSnapshot:
     """The workload and its ConfigMap, without pods. Raises CommandError where it is not there or asks for no gate."""
-    found = await fetch_gang(client, namespace, source, name, permissions, pods=False)
+    found = await fetch_gang(reader, source, name, pods=False)
     if found is None:
-        raise CommandError(f"{source.kind} {name} in namespace {namespace} asks for no start barrier: it has no gate")
+        why = "asks for no start barrier: it has no gate"
+        raise CommandError(f"{source.kind} {name} in namespace {reader.namespace} {why}")
     return found.gang
 
 
@@ -112,20 +109,15 @@ class GangView(GangSource):
     goal = WaitGoal.RELEASED
 
     def __init__(
-        self,
-        client: Client,
-        found: GangSnapshot,
-        permissions: Permissions,
-        controller: ControllerStatus | None = None,
-        *,
-        pods: bool = True,
+        self, reader: NamespaceReader, found: GangSnapshot, controller: ControllerStatus | None = None, *, pods: bool
     ) -> None:
         workload = found.workload
-        super().__init__(client, workload.namespace, permissions, of=(workload.source,), name=workload.name, pods=pods)
+        of, name = (workload.source,), workload.name
+        super().__init__(reader.client, reader.namespace, reader.permissions, of=of, name=name, pods=pods)
         self.subject, self.argument = kubectl_name(workload), argument_of(workload)
         self.first = gang_outcome(found, time.time())
         self._uid, self._controller = workload.uid, controller
-        self._events = GangEvents(client, workload.namespace, permissions)
+        self._events = GangEvents(reader)
 
     async def outcome(self) -> WaitOutcome:
         return self._outcome(self._gang())
@@ -161,17 +153,11 @@ class LeaderWorkerSetView(LeaderWorkerSetSource):
 
     goal = WaitGoal.RELEASED
 
-    def __init__(
-        self,
-        client: Client,
-        found: LwsGroups,
-        permissions: Permissions,
-        controller: ControllerStatus | None = None,
-    ) -> None:
-        super().__init__(client, found.namespace, found.name, permissions)
+    def __init__(self, reader: NamespaceReader, found: LwsGroups, controller: ControllerStatus | None) -> None:
+        super().__init__(reader, found.name)
         self.subject = self.argument = f"{LWS.resource}/{found.name}"
         self.first = found.outcome(time.time())
-        self._controller, self._events = controller, GangEvents(client, found.namespace, permissions)
+        self._controller, self._events = controller, GangEvents(reader)
 
     async def outcome(self) -> WaitOutcome:
         return self.groups().outcome(time.time())
@@ -196,9 +182,7 @@ class PodGroupView(PodGroupSource):
 
     goal = WaitGoal.SATISFIED
 
-    def __init__(
-        self, resolver: Resolver, name: str, settings: Groups, controller: ControllerStatus | None = None
-    ) -> None:
+    def __init__(self, resolver: Resolver, name: str, settings: Groups, controller: ControllerStatus | None) -> None:
         controlled = bool(controller is not None and controller.leads)
         super().__init__(resolver.client, resolver.namespace, resolver.permissions, settings, controlled=controlled)
         self.subject = self.argument = f"podgroup/{name}"

@@ -13,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
 from jobset_gate.cli.fetch.leader_worker_set import fetch_groups
-from jobset_gate.cli.fetch.source import Permissions
+from jobset_gate.cli.fetch.source import NamespaceReader, Permissions
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
@@ -282,7 +282,7 @@ async def test_without_the_rights_to_stateful_sets_and_leader_worker_sets_what_i
     assert [it.partition(": ")[0] for it in rights.missing] == [
         f"cannot list {kind} {where}" for kind in ("statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io")
     ]
-    groups = await fetch_groups(cast("Client", client), vllm.namespace, "vllm", rights)
+    groups = await fetch_groups(NamespaceReader(cast("Client", client), vllm.namespace, rights), "vllm")
     assert groups.outcome(0.0).message == "1 of 2 groups have started"
 
 
