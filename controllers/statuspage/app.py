@@ -162,7 +162,6 @@ class ListHandlers:
 
     def __init__(self, context: PageContext) -> None:
         self._context = context
-        self._groups_kept = context.source.groups is not None
 
     def routes(self) -> list[web.RouteDef]:
         """The routes of both."""
@@ -179,13 +178,12 @@ class ListHandlers:
             page,
             narrowed="" if page.query.namespace else ", ".join(right.name for right in visibility.restricted),
             limited=visibility.limited,
-            groups_kept=self._groups_kept,
         )
         return html_response(text)
 
     async def _events(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         context, query = self._context, parse_query(kind, request.query)
-        feed = ListFeed(context.view, query, context.source.fresh, groups_kept=self._groups_kept)
+        feed = ListFeed(context.view, query, context.source.fresh)
         return await context.stream_events(request, login, feed.next_update, kind, query.namespace)
 
 

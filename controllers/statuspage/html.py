@@ -63,7 +63,7 @@ def render(template: str, **known: Any) -> str:
     return _TEMPLATES.get_template(f"{template}.html").render(known)
 
 
-def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool, groups_kept: bool) -> str:
+def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool) -> str:
     """The list of gangs, or of groups."""
     kind = view.query.kind
     choices = dict.fromkeys((*view.namespaces, *((view.query.namespace,) if view.query.namespace else ())))
@@ -73,7 +73,6 @@ def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool,
         frame=frame,
         title=kind.noun.capitalize(),
         view=view,
-        groups_kept=groups_kept,
         narrowed=narrowed,
         limited=limited,
         choices=list(choices)[: NAMES_OFFERED + 1],
@@ -82,10 +81,9 @@ def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool,
     )
 
 
-def list_fragments(view: ListPage, now: float, *, groups_kept: bool) -> dict[str, str]:
+def list_fragments(view: ListPage, now: float) -> dict[str, str]:
     """The changing parts of a list other than its rows, by the id of their element."""
-    parts = ("cards", "summary", "empty", "pager")
-    return {name: render(name, now=now, view=view, groups_kept=groups_kept) for name in parts}
+    return {name: render(name, now=now, view=view) for name in ("cards", "summary", "empty", "pager")}
 
 
 def detail_fragment(row: StatusRow, fresh: Freshness, now: float) -> str:

@@ -140,6 +140,8 @@ class ListPage:
     namespaces: tuple[str, ...]
     overview: Overview
     """Of the namespace and the name, in any state."""
+    switched_off: bool = False
+    """Nobody looks after this kind."""
 
     @property
     def given_up(self) -> tuple[tuple[str, int], ...]:
@@ -147,7 +149,7 @@ class ListPage:
         return tuple(it for it in self.states if it[0] in GIVEN_UP_STATES)
 
 
-def select_page(query: ListQuery, visible: Iterable[StatusRow]) -> ListPage:
+def select_page(query: ListQuery, visible: Iterable[StatusRow], *, switched_off: bool = False) -> ListPage:
     """The page of a query, from the rows that its viewer may see."""
     all_rows = [row for row in visible if row.kind is query.kind]
     text = query.text.lower()
@@ -172,6 +174,7 @@ def select_page(query: ListQuery, visible: Iterable[StatusRow]) -> ListPage:
         states=tuple(sorted(states.items(), key=lambda it: (tones[it[0]], it[0]))),
         namespaces=tuple(sorted({row.namespace for row in all_rows})),
         overview=_overview(matching),
+        switched_off=switched_off,
     )
 
 

@@ -154,11 +154,9 @@ class _Feed:
 class ListFeed(_Feed):
     """The updates of an open list."""
 
-    def __init__(
-        self, view: StatusView, query: ListQuery, freshness: Callable[[], Freshness], *, groups_kept: bool
-    ) -> None:
+    def __init__(self, view: StatusView, query: ListQuery, freshness: Callable[[], Freshness]) -> None:
         super().__init__(view, freshness)
-        self._query, self._groups_kept = query, groups_kept
+        self._query = query
         self._page: ListPage | None = None
         self._order: list[str] = []
         self._revisions: dict[str, int] = {}
@@ -169,7 +167,7 @@ class ListFeed(_Feed):
         page = self._view.page_of(self._query, visibility)
         if page is not self._page:
             self._page = page
-            fragments = html.list_fragments(page, now, groups_kept=self._groups_kept)
+            fragments = html.list_fragments(page, now)
             parts |= {name: text for name, text in fragments.items() if self._fragments.get(name) != text}
             self._fragments = fragments
             update |= self._changed_rows(page.rows, now)

@@ -75,7 +75,8 @@ class StatusView:
             if len(self.pages) >= MAX_PAGES:
                 self.pages.clear()
             visible = filter(visibility.shows_row, self.rows_of(query.kind))
-            found = self.pages[query, visibility] = select_page(query, visible)
+            off = query.kind is rows.RowKind.GROUP and self._source.groups is None
+            found = self.pages[query, visibility] = select_page(query, visible, switched_off=off)
         return found
 
     async def refresh(self) -> None:

@@ -5,10 +5,9 @@ from enum import StrEnum
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.barrier import messages
 from jobset_gate.barrier.decide import decide, recorded_verdict
 from jobset_gate.barrier.decision import Blocked, Enforce, Ignore
-from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
+from jobset_gate.barrier.model import GangSnapshot, Verdict, VerdictKind
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.explain.text import format_duration
 from jobset_gate.podgroups.record import AdmissionState
@@ -69,9 +68,9 @@ def gang_outcome(seen: GangSnapshot, now: float) -> WaitOutcome:
 
     By `decide`, so that the verdict of an older generation is never taken for this one's.
     """
-    workload, gate = seen.workload, seen.config_map
+    workload = seen.workload
     if not workload.source.gates_pods:
-        seen = GangSnapshot(workload=workload, config_map=gate)
+        seen = GangSnapshot(workload=workload, config_map=seen.config_map)
     match decide(seen, now):
         case Enforce(verdict=verdict):
             return _ended(verdict)
@@ -79,7 +78,7 @@ def gang_outcome(seen: GangSnapshot, now: float) -> WaitOutcome:
             # Templates cannot be changed, so a barrier that is missing stays missing; a foreign ConfigMap may go.
             return WaitOutcome(message=condition.message, final=condition.reason == names.REASON_GATE_MISSING)
         case Ignore():
-            return _idle(seen) if workload.source.gates_pods else _quiet(workload, gate)
+            return _idle(seen) if workload.source.gates_pods else _quiet(seen)
         case _:
             return WaitOutcome(message="is suspended" if workload.suspended else "")
 
@@ -101,20 +100,17 @@ def _idle(seen: GangSnapshot) -> WaitOutcome:
     return WaitOutcome(message="has no live pod")
 
 
-def _quiet(workload: WorkloadSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
+def _quiet(seen: GangSnapshot) -> WaitOutcome:
+    workload, verdict = seen.workload, recorded_verdict(seen)
     if workload.managed_elsewhere:
-        return WaitOutcome(
-            message="spec.managedBy names another controller, so its gate is opened elsewhere", final=True
-        )
-    if workload.finished:
-        for verdict in (
-            gate.verdict if gate is not None else None,
-            messages.verdict_in_condition(workload.condition, workload.uid),
-        ):
-            if verdict is not None and verdict.generation.uid == workload.uid:
-                return _ended(verdict)
-        return WaitOutcome(message="has finished, and what was decided is not known any more", final=True)
-    return WaitOutcome(message="is being deleted", final=True)
+        why = "spec.managedBy names another controller, so its gate is opened elsewhere"
+    elif not workload.finished:
+        why = "is being deleted"
+    elif verdict is not None:
+        return _ended(verdict)
+    else:
+        why = "has finished, and what was decided is not known any more"
+    return WaitOutcome(message=why, final=True)
 
 
 def pod_group_outcome(status: GroupStatus | None) -> WaitOutcome:

@@ -221,7 +221,7 @@ async def test_a_viewer_who_does_not_read_is_disconnected(stage: ServedPage) -> 
     async def check() -> Visibility | None:
         return Visibility(frozenset())
 
-    feed = ListFeed(stage.page.view, ListQuery(rows.RowKind.GANG), lambda: stage.fresh, groups_kept=True)
+    feed = ListFeed(stage.page.view, ListQuery(rows.RowKind.GANG), lambda: stage.fresh)
     async with asyncio.timeout(PATIENCE):
         await stage.page.streams.serve(stuck, stuck, "admin", feed.next_update, check)
     assert stuck.aborted
