@@ -50,7 +50,8 @@ async def _description(resolver: Resolver, found: ExplainedObject, style: output
         facts, rows = pod_group_facts(status, it.now), member_rows(status)
     elif gang is not None:
         facts = gang_facts(gang.gang, it.now)
-        rows = () if gang.pods_forbidden else gang_rows(gang.gang)
+        rows_of = pod_rows if gang.gang.workload.source.gates_pods else job_rows
+        rows = () if gang.pods_forbidden else rows_of(gang.gang)
     elif found.groups is not None:
         facts = lws_facts(found.groups)
     else:
@@ -123,11 +124,6 @@ def gang_facts(seen: GangSnapshot, now: float) -> Facts:
         ("Condition", _condition(its.condition)),
         ("ConfigMap", _gate(seen)),
     )
-
-
-def gang_rows(seen: GangSnapshot) -> Rows:
-    """Each Job of the gang; of a start group each pod."""
-    return pod_rows(seen) if seen.workload.source.gates_pods else job_rows(seen)
 
 
 def pod_rows(seen: GangSnapshot) -> Rows:

@@ -31,7 +31,6 @@ from jobset_gate.cli.printers.timeline import timeline_bars, timeline_json, time
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS
 from jobset_gate.objects import terminal_text
-from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.timeline import decode
 from jobset_gate.timeline.gang import gang_timeline, pod_group_timeline
@@ -195,12 +194,11 @@ async def _gang_timelines(
 
 async def fetch_pod_group_timelines(resolver: Resolver, name: str) -> list[Timeline]:
     """Those of all groups of that name. Raises ObjectNotFound if there is none."""
-    return [await _pod_group_timeline(resolver, it) for it in await resolver.named_statuses(name)]
-
-
-async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeline:
-    pods = await _timed_pods(resolver, f"{names.POD_GROUP_LABEL}={status.label}")
-    return pod_group_timeline(status, map(decode.decode_pod, pods), time.time(), resolver.permissions.missing)
+    found = []
+    for it in await resolver.named_statuses(name):
+        pods = map(decode.decode_pod, await _timed_pods(resolver, f"{names.POD_GROUP_LABEL}={it.label}"))
+        found.append(pod_group_timeline(it, pods, time.time(), resolver.permissions.missing))
+    return found
 
 
 async def _timed_pods(reader: NamespaceReader, labels: str) -> list[wire.MemberPod]:

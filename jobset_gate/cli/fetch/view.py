@@ -71,7 +71,7 @@ async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains:
             settings = settings.model_copy(update={"capacity_check": CapacityCheck.OFF})
         view = PodGroupView(resolver, name, settings, controller)
         await view.load()
-        if not await view.is_there():
+        if await view.status() is None:
             raise ObjectNotFound(f"pod group {name} not found in namespace {resolver.namespace}")
         view.first = await view.outcome()
         return view
@@ -189,15 +189,11 @@ class PodGroupView(PodGroupSource):
         self.first = WaitOutcome()
         self._name, self._controller = name, controller
 
-    async def is_there(self) -> bool:
-        """Whether there is such a group."""
-        return await self._status() is not None
-
     async def outcome(self) -> WaitOutcome:
-        return pod_group_outcome(await self._status())
+        return pod_group_outcome(await self.status())
 
     async def state(self) -> ViewState:
-        status = await self._status()
+        status = await self.status()
         its = pod_group_outcome(status)
         if status is None:
             return ViewState(None, its, self.problem)
@@ -205,7 +201,8 @@ class PodGroupView(PodGroupSource):
         explanation = explain_pod_group(status, time.time(), controller=self._controller, unknown=unknown)
         return ViewState(explanation, its, self.problem)
 
-    async def _status(self) -> GroupStatus | None:
+    async def status(self) -> GroupStatus | None:
+        """None if there is no such group."""
         return next((it for it in await self.statuses() if it.key.name == self._name), None)
 
 

@@ -23,12 +23,8 @@ _STYLES = {
         "bad",
     ),
 }
+"""What waits is neither good nor bad."""
 _INDENT = "    "
-
-
-def state_style(state: str) -> str:
-    """For `TerminalStyle.paint`; what waits is neither good nor bad."""
-    return _STYLES.get(state, "wait")
 
 
 def explanation_text(it: Explanation, look: TerminalStyle) -> str:
@@ -54,7 +50,7 @@ def _lines(it: Explanation, look: TerminalStyle) -> Iterator[str]:
 def _headline(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     head, colon, rest = said.headline(it).partition(f"{it.state}")
     wrapped = wrap(head + colon + rest, look)
-    wrapped[0] = wrapped[0].replace(it.state, look.paint(state_style(it.state), it.state), 1)
+    wrapped[0] = wrapped[0].replace(it.state, look.paint(_STYLES.get(it.state, "wait"), it.state), 1)
     yield from wrapped
     yield from wrap(said.ownership(it), look)
     if it.state == GangState.RELEASED:
