@@ -122,9 +122,28 @@ def headline(it: Timeline) -> str:
     return f"{it.kind} {it.namespace}/{it.name}: {it.started}/{it.expected} pods started; {_gate(it)}"
 
 
-def sentences(it: Timeline, idle: Sequence[IdleDevices]) -> tuple[str, ...]:
+def sentences(it: Timeline, idle: Sequence[IdleDevices]) -> Iterator[str]:
     """Start, spread, skew, what stood idle meanwhile and what it cost."""
-    return tuple(_sentences(it, idle))
+    if it.decision:
+        yield f"what was decided: {it.decision}"
+    if it.origin is None:
+        yield from _without_pods(it)
+        return
+    yield f"first pod made {format_time(it.origin)}"
+    if it.placing is not None:
+        yield from _gathering(it, it.placing, it.origin)
+    arrival = "barriers: first to last start" if it.placing is None else "placement skew, first to last bound:"
+    came, mains = step_summary(it.pods, it.path.arrival), start_skew(it)
+    for steps, text in ((came, arrival), (mains, "start skew, first to last main container:")):
+        if steps.known > 1:
+            yield f"{text} {_spread(steps)}"
+    if it.placing is None and mains.last is not None and it.opened is not None:
+        yield f"gate opened to last main container: {format_duration(mains.last - it.opened)}"
+    where = "held at the gate" if it.placing is None else f"bound before {format_pod_count(it.placing.minimum)} ran"
+    yield from (_idle(one, where) for one in idle)
+    whole = total_cost(idle)
+    if len(idle) > 1 and whole is not None:
+        yield f"together {money(whole)}"
 
 
 def offset(moment: float, origin: float) -> str:
@@ -164,29 +183,6 @@ def _gate(it: Timeline) -> str:
     if it.verdict:
         return f"the gate was opened ({it.verdict}); when is not known"
     return "the gate is closed" if not it.finished else "it is finished"
-
-
-def _sentences(it: Timeline, idle: Sequence[IdleDevices]) -> Iterator[str]:
-    if it.decision:
-        yield f"what was decided: {it.decision}"
-    if it.origin is None:
-        yield from _without_pods(it)
-        return
-    yield f"first pod made {format_time(it.origin)}"
-    if it.placing is not None:
-        yield from _gathering(it, it.placing, it.origin)
-    arrival = "barriers: first to last start" if it.placing is None else "placement skew, first to last bound:"
-    came, mains = step_summary(it.pods, it.path.arrival), start_skew(it)
-    for steps, text in ((came, arrival), (mains, "start skew, first to last main container:")):
-        if steps.known > 1:
-            yield f"{text} {_spread(steps)}"
-    if it.placing is None and mains.last is not None and it.opened is not None:
-        yield f"gate opened to last main container: {format_duration(mains.last - it.opened)}"
-    where = "held at the gate" if it.placing is None else f"bound before {format_pod_count(it.placing.minimum)} ran"
-    yield from (_idle(one, where) for one in idle)
-    whole = total_cost(idle)
-    if len(idle) > 1 and whole is not None:
-        yield f"together {money(whole)}"
 
 
 def _without_pods(it: Timeline) -> Iterator[str]:

@@ -119,7 +119,7 @@ def make_drawing(timeline: Timeline, idle: Sequence[IdleDevices] = ()) -> Drawin
         found = tuple(sorted(found, key=lambda it: (turn[it.pod.replicated_job], arrival_order(it.pod))))
     return Drawing(
         title=headline(timeline),
-        sentences=sentences(timeline, idle),
+        sentences=tuple(sentences(timeline, idle)),
         notes=_notes(timeline, many),
         activities=timeline.path.activities,
         arrival=timeline.path.arrival_text,

@@ -22,8 +22,6 @@ from jobset_gate.cli.doctor.check import (
 )
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
-    CRDS,
-    LEADER_WORKER_SETS,
     MUTATING_WEBHOOKS,
     SECRETS,
     VALIDATING_WEBHOOKS,
@@ -88,7 +86,7 @@ async def _check_leader_worker_sets(reader: ClusterReader) -> list[Finding]:
     found = await _check_source(reader, LWS, why)
     if not pods:
         found.append(_lacks(MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK, LWS, why))
-    return found or [await _sent(reader)]
+    return found or [ok("LeaderWorkerSets are sent to the webhook")]
 
 
 async def _check_source(reader: ClusterReader, source: Source, why: str) -> list[Finding]:
@@ -105,14 +103,6 @@ async def _check_source(reader: ClusterReader, source: Source, why: str) -> list
 
 def _lacks(resource: Resource, name: str, source: Source, why: str) -> Finding:
     return error(f"{resource.kind} {name} has no webhook for {source.kind}s", why, _INSTALL)
-
-
-async def _sent(reader: ClusterReader) -> Finding:
-    crd = f"{LEADER_WORKER_SETS.plural}.{LEADER_WORKER_SETS.group}"
-    with suppress(NotReadable):
-        if await reader.get_object(CRDS, crd) is None:
-            return ok("LeaderWorkerSets will be sent to the webhook", f"there is no CRD {crd} yet, which is no error")
-    return ok("LeaderWorkerSets are sent to the webhook")
 
 
 async def _check_start_groups(reader: ClusterReader) -> list[Finding]:

@@ -23,26 +23,20 @@ _DIGITS: Final = re.compile(r"[0-9]{1,10}")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
 
 
-class CorrectedManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest in a form that an API server takes, and what was wrong with it before."""
-
-    manifest: Json
-    problems: tuple[FieldError, ...]
-
-
-def correct_manifest(given: Json) -> CorrectedManifest:
-    """The corrected manifest; unchanged without problems."""
-    fixing = _Corrector(copy.deepcopy(given))
-    fixing.kind()
-    if nested(fixing.manifest, "kind") == names.POD_GROUP:
-        fixing.api_version()
-        fixing.numbers()
-    fixing.metadata()
-    for path, holder in pod_templates(fixing.manifest):
-        fixing.texts(holder, format_path((*path, "metadata")))
-    if nested(fixing.manifest, "kind") == names.POD_GROUP:
-        fixing.texts(fixing.manifest, "metadata")
-    return CorrectedManifest(manifest=fixing.manifest, problems=tuple(fixing.problems))
+def correct_manifest(given: Json) -> "CorrectedManifest":
+    """A copy in the form that an API server takes; unchanged without problems."""
+    made = CorrectedManifest(copy.deepcopy(given))
+    made.kind()
+    is_pod_group = nested(made.manifest, "kind") == names.POD_GROUP
+    if is_pod_group:
+        made.api_version()
+        made.numbers()
+    made.metadata()
+    for path, holder in pod_templates(made.manifest):
+        made.texts(holder, format_path((*path, "metadata")))
+    if is_pod_group:
+        made.texts(made.manifest, "metadata")
+    return made
 
 
 def names_group(given: Any) -> bool:
@@ -56,8 +50,8 @@ def names_group(given: Any) -> bool:
     return any(formats.parse_memberships(meta) or formats.minimum_without_name(meta) for meta in metas)
 
 
-class _Corrector:
-    """One manifest, corrected step by step; every change is reported as a problem."""
+class CorrectedManifest:
+    """One manifest, corrected step by step; every change is reported as a problem of what it was before."""
 
     def __init__(self, manifest: Json) -> None:
         self.manifest = manifest

@@ -131,7 +131,7 @@ def test_a_gang_whose_pods_went_with_its_jobset_keeps_the_verdicts_count_its_wor
     it = made(gate=gate, condition=said, finished=True, failed=True)
     assert (it.verdict, it.started, it.expected, it.timed_out) == ("TimedOut", 1, 2, T0 + 300)
     assert headline(it).endswith("1/2 pods started; it timed out 5m after its first pod started")
-    assert sentences(it, ()) == (
+    assert tuple(sentences(it, ())) == (
         f"what was decided: {LATE}",
         "first pod started 2027-01-15T08:00:00Z; timed out 2027-01-15T08:05:00Z",
         "no pod of this attempt is there any more",
