@@ -1,7 +1,7 @@
 """The JSON API: the list of gangs and one gang, by the rules of the pages. The middleware makes its errors JSON."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 from msgspec.structs import replace
@@ -14,12 +14,11 @@ from controllers.statuspage.rows import HeldDevices, RowKind, StatusRow
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.explain.model import GangState
 from jobset_gate.explain.text import explanation_json, time_or_none
+from jobset_gate.objects.unstructured import Json
 from jobset_gate.sources.table import JOBSET, SOURCES
 
 MAX_REASONS: Final = 20
 """Reasons of a gang: a tenant may cause as many as a gang has pods."""
-
-Json = dict[str, Any]
 
 
 class ApiHandlers:

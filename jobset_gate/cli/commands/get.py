@@ -51,17 +51,6 @@ if TYPE_CHECKING:
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two prints of `-w`: what changes more often is printed once."""
 _EXAMPLE: Final = "Example: {program} get groups -A -o wide"
-_GANGS: Final = """Show all that waits until it is complete: gated JobSets and Jobs, groups of LeaderWorkerSets, start
-groups, and pod groups.
-
-STARTED counts the pods of a gang that have started, or the pods of a group that are bound to a node. Reads the
-API server only, so it works without a controller, and then says so. What you may not read is named.
-"""
-_GROUPS: Final = """Show groups of all five ways: how many are bound of how many, the phase, and why they wait.
-
-Asks the API server only, so it works without a controller, and then says so. What you may not read is left
-out and named; without the right to list nodes nobody can say here whether a group has room.
-"""
 
 app = new_app()
 get = new_app(
@@ -127,7 +116,6 @@ class GetOptions:
 @get.command(
     "gangs",
     short_help="Show what waits in start barriers and in pod groups, all in one table.",
-    help=_GANGS,
     epilog="Example: {program} get gangs -n team",
 )
 async def get_gangs(
@@ -140,15 +128,24 @@ async def get_gangs(
     config: ControllerConfig = None,
     cluster: ClusterOptions,
 ) -> ExitCode:
-    """Show all kinds."""
+    """Show all that waits until it is complete: gated JobSets and Jobs, groups of LeaderWorkerSets, start groups, and
+    pod groups.
+
+    STARTED counts the pods of a gang that have started, or the pods of a group that are bound to a node. Reads the
+    API server only, so it works without a controller, and then says so. What you may not read is named.
+    """
     return await _get(ctx, options, cluster, config, tuple(SOURCES.values()) if source is None else (SOURCES[source],))
 
 
-@get.command("groups", short_help="Show the pod groups of a cluster.", help=_GROUPS, epilog=_EXAMPLE)
+@get.command("groups", short_help="Show the pod groups of a cluster.", epilog=_EXAMPLE)
 async def get_groups(
     ctx: typer.Context, *, options: GetOptions, config: ControllerConfig = None, cluster: ClusterOptions
 ) -> ExitCode:
-    """Show pod groups only."""
+    """Show groups of all five ways: how many are bound of how many, the phase, and why they wait.
+
+    Asks the API server only, so it works without a controller, and then says so. What you may not read is left
+    out and named; without the right to list nodes nobody can say here whether a group has room.
+    """
     return await _get(ctx, options, cluster, config, ())
 
 

@@ -15,6 +15,7 @@ from jobset_gate.cli import logs
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, controller_status, pod_webhooks
+from jobset_gate.cli.fetch.source import PAGE
 from jobset_gate.cli.options import DryRun, DryRunOption, LogLevel, Yes, new_app
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output
@@ -37,7 +38,6 @@ from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate.runtime.paging import ListScope, list_objects
 
-PAGE: Final = 500
 CONCURRENCY: Final = 32
 """Pods patched at once."""
 PASSES: Final = 3

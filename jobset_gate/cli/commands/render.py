@@ -29,11 +29,7 @@ class ManifestFormat(StrEnum):
 app = new_app()
 
 
-@app.command(
-    "render",
-    short_help="Print what the webhook would make of a manifest.",
-    epilog="Example: {program} render -f jobset.yaml | kubectl diff -f -",
-)
+@app.command("render", epilog="Example: {program} render -f jobset.yaml | kubectl diff -f -")
 def render(
     *,
     manifests: ManifestOptions,

@@ -33,11 +33,7 @@ class FindingsFormat(StrEnum):
 app = new_app()
 
 
-@app.command(
-    "validate",
-    short_help="Say all that is wrong with a manifest's gates and groups.",
-    epilog="Example: {program} validate -R manifests/ --require-gate -o github",
-)
+@app.command("validate", epilog="Example: {program} validate -R manifests/ --require-gate -o github")
 def validate(
     *,
     manifests: ManifestOptions,

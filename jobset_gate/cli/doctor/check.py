@@ -14,7 +14,7 @@ from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.controller_status import LABELS
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
-from jobset_gate.cli.fetch.source import Permissions, forbidden_text
+from jobset_gate.cli.fetch.source import PAGE, Permissions, forbidden_text
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
@@ -23,7 +23,6 @@ from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
-PAGE = 500
 T = TypeVar("T")
 
 

@@ -7,11 +7,11 @@ from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.barrier.source import Source
-from jobset_gate.cli.doctor.check import PAGE, ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
 from jobset_gate.cli.doctor.webhook_configurations import hooks_for
 from jobset_gate.cli.fetch.controller_status import controller_status, place
 from jobset_gate.cli.fetch.gangs import GATED, GATED_PODS, START_GROUPS, FetchedGang
-from jobset_gate.cli.fetch.source import forbidden_text
+from jobset_gate.cli.fetch.source import PAGE, forbidden_text
 from jobset_gate.explain.model import WAITING_STATES, GangState
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import JOBS, LEADER_WORKER_SETS, PODS

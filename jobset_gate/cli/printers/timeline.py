@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from jobset_gate.cli.printers.output import aligned
 from jobset_gate.explain.text import format_duration
+from jobset_gate.objects.unstructured import Json
 from jobset_gate.timeline.model import Activity, Placement, PodTimeline, Step, Timeline
 from jobset_gate.timeline.rows import MOST_PODS, SLOWEST, TimelineRow, rows
 from jobset_gate.timeline.summary import (
@@ -146,9 +146,6 @@ def _scale(timeline: Timeline, label: int, width: int) -> str:
     origin = timeline.origin or 0.0
     end = offset(max(timeline.until, origin + 1), origin)
     return " " * label + "  +0s" + end.rjust(max(1, width - 3))
-
-
-Json = dict[str, Any]
 
 
 # --- For programs ----------------------------------------------------------------------------------------------------

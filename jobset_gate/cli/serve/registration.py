@@ -14,12 +14,12 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.objects.unstructured import Json
 from jobset_gate.settings import Settings
 from webhook import registration
 
 _SERVICE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)(?::(\d{1,5}))?")
 RESOURCES = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-Json = dict[str, Any]
 
 log = structlog.get_logger("jobset_gate.cli")
 
