@@ -2,14 +2,11 @@
 
 import asyncio
 import ssl
-from base64 import b64encode
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import urlsplit
+from typing import Annotated
 
 import typer
 
@@ -31,7 +28,7 @@ from webhook.certs.rotation import RotationPolicy
 from webhook.certs.serving import LOOPBACK, Rollover, ServingCertificate, ServingFiles, self_signed
 from webhook.certs.sources import CaSecretStore, FileSource, OwnCaSource
 from webhook.metrics import WebhookMetrics
-from webhook.server import WebhookServer, serve
+from webhook.server import serve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,7 @@ class WebhookOptions:
     tls_key: Annotated[Path | None, option("--tls-key", "FILE", "Its key (PEM).")] = None
     tls_ca: Annotated[
         Path | None,
-        option("--tls-ca", "FILE", "With --register or --publish-ca: the CA that the API server shall trust."),
+        option("--tls-ca", "FILE", "With --publish-ca: the CA that the API server shall trust."),
     ] = None
     self_signed: Annotated[
         bool, typer.Option("--self-signed", help="Serve a throw-away certificate, made at each start.")
@@ -79,24 +76,16 @@ class WebhookOptions:
         ),
     ] = False
     register: Annotated[
-        bool, typer.Option("--register", help="Create or update the cluster's webhook configurations.")
-    ] = False
-    url: Annotated[
-        str | None,
-        option(
-            "--url",
-            "URL",
-            "With --register: https://host[:port] under which the API server reaches this process;"
-            " otherwise where it listens.",
+        bool,
+        typer.Option(
+            "--register",
+            help="With --self-signed: create or update the cluster's webhook configurations, with the address where"
+            " this process listens.",
         ),
-    ] = None
+    ] = False
     service: Annotated[
         str | None,
-        option(
-            "--service",
-            "NAMESPACE/NAME[:PORT]",
-            "The Service in front of it: --register writes it, and certificates are checked for its name.",
-        ),
+        option("--service", "NAMESPACE/NAME[:PORT]", "The Service in front of it, for whose name certificates are."),
     ] = None
     unregister_on_exit: Annotated[
         bool, typer.Option("--unregister-on-exit", help="With --register: delete the configurations at the end.")
@@ -108,14 +97,13 @@ class WebhookOptions:
     def check(self) -> None:
         """Raises BadParameter for options that do not fit together."""
         files = self.tls_cert is not None or self.tls_key is not None
-        kept, registers = self.manages_trust, self.register
+        kept = self.manages_trust
         rules: tuple[tuple[object, str], ...] = (
             (
                 self.self_signed + (self.own_ca is not None) + files != 1,
                 "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key",
             ),
             (files and (self.tls_cert is None or self.tls_key is None), "--tls-cert and --tls-key belong together"),
-            (self.url and self.service, "give --url or --service, not both"),
             (self.publish_ca and not (files and self.tls_ca), "--publish-ca needs --tls-ca and --tls-cert"),
             (self.check_trust and self.self_signed, "--check-trust needs --tls-cert"),
             (kept and not self.service, "--own-ca, --publish-ca and --check-trust need --service"),
@@ -123,12 +111,12 @@ class WebhookOptions:
                 self.own_ca is not None and self.leaf_hours > self.ca_days * 24 / 3,
                 "--leaf-hours: a CA must live at least three times as long as a certificate",
             ),
-            (self.tls_ca and not registers and not self.publish_ca, "--tls-ca needs --register or --publish-ca"),
-            (self.service and not registers and not kept, "--service needs --register, --own-ca or --check-trust"),
-            ((self.url or self.unregister_on_exit) and not registers, "--url and --unregister-on-exit need --register"),
+            (self.tls_ca and not self.publish_ca, "--tls-ca needs --publish-ca"),
+            (self.service and not kept, "--service needs --own-ca, --publish-ca or --check-trust"),
+            (self.unregister_on_exit and not self.register, "--unregister-on-exit needs --register"),
             (
-                registers and not self.url and not self.service and not self._address,
-                f"--register with --host {self.host} needs --url or --service",
+                self.register and not (self.self_signed and self.addresses),
+                "--register needs --self-signed, and a --host that API servers reach",
             ),
         )
         for holds, text in rules:
@@ -141,13 +129,7 @@ class WebhookOptions:
         return self.own_ca is not None or self.publish_ca or self.check_trust
 
     @property
-    def hosts(self) -> list[str]:
-        """The host names under which an API server calls the webhook, and the address where it listens."""
-        named = urlsplit(self.url).hostname if self.url else None
-        return [*self._address, *([named] if named else []), *self.service_hosts]
-
-    @property
-    def _address(self) -> list[str]:
+    def addresses(self) -> list[str]:
         """The one address where it listens; none where it listens on all."""
         return [] if self.host in ("", "0.0.0.0", "::") else [self.host]  # noqa: S104 - to leave it out
 
@@ -163,20 +145,19 @@ class WebhookOptions:
 def _serving(options: WebhookOptions) -> tuple[ServingCertificate, ServingFiles | None, str | None]:
     """What is served at the start, the files that it is read from again, and the caBundle to register.
 
-    No caBundle: it is managed elsewhere, or API servers trust the certificate anyway.
+    No caBundle: it is managed elsewhere.
     """
     if options.tls_cert is None or options.tls_key is None:
-        made = self_signed(list(dict.fromkeys([*options.hosts, *LOOPBACK])), days=365)
-        return ServingCertificate(made.pair), None, None if options.manages_trust else made.ca_bundle
+        made = self_signed(list(dict.fromkeys([*options.addresses, *options.service_hosts, *LOOPBACK])), days=365)
+        return ServingCertificate(made.pair), None, made.ca_bundle
     try:
         files = ServingFiles(options.tls_cert, options.tls_key)
     except ssl.SSLError as problem:
         reason = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
         raise CommandError(f"{options.tls_cert}, {options.tls_key}: {reason}") from problem
-    ca = options.tls_ca.read_bytes() if options.tls_ca else None
-    if ca is not None and not certificates(ca):
+    if options.tls_ca is not None and not certificates(options.tls_ca.read_bytes()):
         raise CommandError(f"{options.tls_ca}: no certificate in it")
-    return files.serving, files, None if ca is None else b64encode(ca).decode()
+    return files.serving, files, None
 
 
 def _certificate_controller(
@@ -235,7 +216,9 @@ async def _serve(settings: Settings, options: WebhookOptions, cluster: ClusterOp
         )
         stack.push_async_callback(server.stop, notice=options.shutdown_delay)
         if options.register and client is not None:
-            await stack.enter_async_context(_registered(client, settings, options, server, ca_bundle))
+            made = await registration.register(client, settings, ca_bundle=ca_bundle, url=server.url)
+            if options.unregister_on_exit:
+                stack.push_async_callback(registration.unregister, client, made)
             registered.set()
         # With a controller, new files are served only when they are trusted; else at once.
         if controller is not None:
@@ -244,22 +227,6 @@ async def _serve(settings: Settings, options: WebhookOptions, cluster: ClusterOp
             await files.run(on_reload=lambda ok: metrics.certificate_reloads.labels("ok" if ok else "failed").inc())
         else:
             await asyncio.Event().wait()
-
-
-@asynccontextmanager
-async def _registered(
-    client: Client, settings: Settings, options: WebhookOptions, server: WebhookServer, ca_bundle: str | None
-) -> AsyncIterator[None]:
-    where: dict[str, Any] = {"url": options.url or server.url}
-    if options.service:
-        service = registration.service(options.service)
-        where = {"service": service, "own_namespace": service.namespace}
-    made = await registration.register(client, settings, ca_bundle=ca_bundle, **where)
-    try:
-        yield
-    finally:
-        if options.unregister_on_exit:
-            await registration.unregister(client, made)
 
 
 app = new_app()
