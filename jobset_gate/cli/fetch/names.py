@@ -18,7 +18,7 @@ from jobset_gate.cli.fetch.source import PAGE, NamespaceReader, ObjectNotFound, 
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, LEADER_WORKER_SETS, PODS, Resource
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_map, nested
 from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.sources import lws, startgroup
 from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
@@ -198,14 +198,10 @@ async def _gang_of_start_group(reader: NamespaceReader, argument: ResourceArgume
 
 async def _is_start_group(reader: NamespaceReader, name: str) -> bool:
     """Whether a pod of that start group exists; without the right to list pods it is not known, so False."""
-    if not _DNS_LABEL.fullmatch(name):
-        return False
-    labels = START_GROUP.pods_selector(name)
     try:
-        listed = await reader.client.list(PODS, reader.namespace, label_selector=labels, limit=1)
-    except Forbidden:
+        return bool(await _start_group_pods(reader, name))
+    except CommandError:
         return False
-    return any(_start_group_of(it) for it in as_list(listed.get("items")))
 
 
 async def _start_group_pods(reader: NamespaceReader, name: str) -> list[PodSeen]:
