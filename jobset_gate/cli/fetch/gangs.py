@@ -107,8 +107,7 @@ class GangSource(ResourceSource):
     """The gangs of a namespace (None: of all), the one called `name`, or those whose workload fits `selector`.
 
     Without `pods` nothing is counted. `required`: a caller without the right to the workloads is refused; otherwise
-    that is one more missing right. `of`: their sources, one of them where there is a name. `whole`: instead of a name,
-    that of a LeaderWorkerSet with all its groups.
+    that is one more missing right. `of`: their sources, one of them where there is a name.
     """
 
     def __init__(
@@ -119,7 +118,6 @@ class GangSource(ResourceSource):
         *,
         of: Sequence[Source] = (JOBSET,),
         name: str = "",
-        whole: str = "",
         selector: str = "",
         pods: bool = True,
         required: bool = True,
@@ -127,9 +125,9 @@ class GangSource(ResourceSource):
     ) -> None:
         super().__init__(client, permissions, changed)
         self._namespace, self._of, self._name, self._selector = namespace, of, name, selector
-        self._whole = whole or (name_and_index(name)[0] if name and LWS in of else "")
+        self._lws = name_and_index(name)[0] if name and LWS in of else ""
         """The one LeaderWorkerSet that is read."""
-        self._lws_pods_labels = LWS.pods_labels(name) if name else f"{LWS.pods_label}={whole}" if whole else ""
+        self._lws_pods_labels = LWS.pods_labels(name) if name else ""
         self._pods_wanted, self._required = pods, required
         self._forbidden: dict[Resource, str] = {}
         """With the verb."""
@@ -189,7 +187,7 @@ class GangSource(ResourceSource):
     def _lws_sources(self) -> list[AnyWatchSource]:
         its, cache, where = self._lws_pods_labels, self._cache, self._namespace
         gated, made, parent = ",".join(filter(None, (GATED_PODS, its))), its or names.LWS_NAME, self._on_parent
-        named, selector, wanted = _named(self._whole), self._selector, lws_wire.LeaderWorkerSet
+        named, selector, wanted = _named(self._lws), self._selector, lws_wire.LeaderWorkerSet
         return [
             WatchSource(PODS, wire.MemberPod, lws.pod, self._on_lws_pod, where, gated),
             WatchSource(STATEFUL_SETS, lws_wire.WorkerSet, lws.worker_set, cache.on_worker_set, where, made),
@@ -200,7 +198,7 @@ class GangSource(ResourceSource):
         """What only groups of LeaderWorkerSets need is not read where there are none."""
         later = [it for it in sources if it.resource in _OF_LWS]
         await super()._load_all(it for it in sources if it.resource not in _OF_LWS)
-        if self._lws_pods or self._whole:
+        if self._lws_pods or self._lws:
             await super()._load_all(later)
 
     def _labels(self, *of: Source) -> str:

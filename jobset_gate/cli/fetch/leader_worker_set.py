@@ -26,7 +26,8 @@ class LeaderWorkerSetSource(GangSource):
 
     def __init__(self, reader: NamespaceReader, name: str) -> None:
         self._key = reader.namespace, name
-        super().__init__(reader.client, reader.namespace, reader.permissions, of=(LWS,), whole=name)
+        super().__init__(reader.client, reader.namespace, reader.permissions, of=(LWS,))
+        self._lws, self._lws_pods_labels = name, f"{LWS.pods_label}={name}"
 
     @property
     def is_ungated(self) -> bool:
