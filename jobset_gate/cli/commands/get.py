@@ -272,25 +272,15 @@ class Listing:
         self._wide = options.output.form is OutputFormat.WIDE
         names = ("GroupList", "PHASE", "phase") if shown is Shown.GROUPS else ("GangList", "STATE", "state")
         self.printer = ItemPrinter(options.output, *names, headers=not options.no_headers)
-        rights, changed = self.permissions, asyncio.Event()
-        self._gangs = self._groups = None
+        rights, labels, self._gangs, self._groups = self.permissions, options.selector, None, None
         if sources:
-            alone, labels = not groups, options.selector
-            self._gangs = GangSource(
-                client, namespace, rights, of=sources, selector=labels, required=alone, changed=changed
-            )
+            self._gangs = GangSource(client, namespace, rights, of=sources, selector=labels, required=not groups)
         if groups:
             controlled = bool(controller.leads)
-            self._groups = PodGroupSource(
-                client,
-                namespace,
-                rights,
-                settings,
-                selector=options.selector,
-                controlled=controlled,
-                changed=changed,
-            )
+            self._groups = PodGroupSource(client, namespace, rights, settings, selector=labels, controlled=controlled)
         self.sources: list[ResourceSource] = [it for it in (self._gangs, self._groups) if it is not None]
+        for it in self.sources:
+            it.changed = self.sources[0].changed
 
     async def items(self) -> list[PrintedItem]:
         """Everything that was read and is selected, as it is printed; JobSets first, pod groups last."""

@@ -26,8 +26,6 @@ from jobset_gate.sources import decode, lws, startgroup
 from jobset_gate.sources.table import JOB, JOBSET, LWS, SOURCES, START_GROUP, config_map_name, gated_selector
 
 if TYPE_CHECKING:
-    import asyncio
-
     from jobset_gate.barrier.source import Source
     from jobset_gate.cli.fetch.source import NamespaceReader
     from jobset_gate.explain.model import ControllerStatus, Explanation, FailurePolicies
@@ -121,9 +119,8 @@ class GangSource(ResourceSource):
         selector: str = "",
         pods: bool = True,
         required: bool = True,
-        changed: asyncio.Event | None = None,
     ) -> None:
-        super().__init__(client, permissions, changed)
+        super().__init__(client, permissions)
         self._namespace, self._of, self._name, self._selector = namespace, of, name, selector
         self._lws = name_and_index(name)[0] if name and LWS in of else ""
         """The one LeaderWorkerSet that is read."""

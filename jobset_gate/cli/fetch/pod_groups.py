@@ -63,9 +63,8 @@ class PodGroupSource(ResourceSource):
         *,
         selector: str = "",
         controlled: bool = False,
-        changed: asyncio.Event | None = None,
     ) -> None:
-        super().__init__(client, permissions, changed)
+        super().__init__(client, permissions)
         self.pods_forbidden = False
         self._namespace, self._settings, self._controlled = namespace, settings, controlled
         self._cache = PodGroupCache(settings)

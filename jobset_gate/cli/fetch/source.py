@@ -83,9 +83,9 @@ class ResourceSource:
     is set after every change; several sources may share one event.
     """
 
-    def __init__(self, client: Client, permissions: Permissions, changed: asyncio.Event | None = None) -> None:
+    def __init__(self, client: Client, permissions: Permissions) -> None:
         self.permissions = permissions
-        self.changed = changed or asyncio.Event()
+        self.changed = asyncio.Event()
         self.problem = ""
         """Why the watch is interrupted; "" while it works."""
         self.failed: CommandError | None = None
