@@ -127,12 +127,20 @@ class _Opening:
         return done
 
     async def _open_gang(self, reader: NamespaceReader, gang: GangSnapshot) -> str:
-        now = gang_outcome(gang, time.time())
-        if done := self._nothing_to_do(gang.workload, now):
+        workload, now = gang.workload, gang_outcome(gang, time.time())
+        if done := self._nothing_to_do(workload, now):
             return done
-        self._check_can_open(gang.workload, now)
-        user = await self._user(reader.client, acts.reference_of(gang.workload))
-        return await self._opened(reader, gang.workload, user)
+        self._check_can_open(workload, now)
+        subject, named = f"{workload.source.kind} {workload.namespace}/{workload.shown_name}", kubectl_name(workload)
+        if self.seconds is None:
+            return await self._bypass(reader.client, acts.target_of(workload), subject, named)
+        user = await self._user(reader.client, acts.reference_of(workload))
+        self._confirm(subject)
+        if workload.source.gates_pods:
+            return await self._released(reader, workload, user)
+        if tried := await self._tried(reader.client, acts.target_of(workload), named):
+            return tried
+        return await self._release(reader, workload, user, self.seconds)
 
     async def _open_groups(self, reader: NamespaceReader, groups: LwsGroups) -> str:
         """All groups of a LeaderWorkerSet: those that wait are released, or the LeaderWorkerSet is bypassed."""
@@ -151,7 +159,7 @@ class _Opening:
             return f"{named} unchanged: no group of it waits"
         user = await self._user(reader.client, acts.reference_of(next(iter(waiting.values()))))
         numbers = ", ".join(map(str, waiting))
-        self._confirm(f"{LWS.kind} {groups.namespace}/{groups.name}, groups {numbers}", "")
+        self._confirm(f"{LWS.kind} {groups.namespace}/{groups.name}, groups {numbers}")
         return "\n".join([await self._released(reader, it, user) for it in waiting.values()])
 
     async def _bypass_groups(self, client: Client, groups: LwsGroups) -> str:
@@ -161,9 +169,7 @@ class _Opening:
         if its.bypass:
             return f"{named} unchanged: its gate is bypassed already"
         target = acts.Target(LEADER_WORKER_SETS, its.name, its.namespace, its.uid, "group")
-        user = await self._user(client, target.reference)
-        self._confirm(f"{LWS.kind} {its.namespace}/{its.name}", target.new_start)
-        return await self._tried(client, target, named) or await _bypass(client, target, user, named)
+        return await self._bypass(client, target, f"{LWS.kind} {its.namespace}/{its.name}", named)
 
     async def _user(self, client: Client, about: ObjectReference) -> str:
         """Who asks. Raises CommandError where the Event that says so may not be written."""
@@ -226,29 +232,25 @@ class _Opening:
             why = f"`jobset-gate why {named}` says whether one runs"
             raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
 
-    def _confirm(self, subject: str, new_start: str) -> None:
+    def _confirm(self, subject: str, later: str = "") -> None:
         if self.options.yes or self.options.dry_run is not DryRun.NONE:
             return
         if not sys.stdin.isatty():
             raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
-        when = f"now and after every {new_start}" if self.seconds is None else "now"
-        question = f"Open the gate of {subject} {when}, without the pods that are still missing?"
+        question = f"Open the gate of {subject} now{later}, without the pods that are still missing?"
         typer.confirm(question, abort=True, err=True)
 
     # --- Opening it --------------------------------------------------------------------------------------------------
 
-    async def _opened(self, reader: NamespaceReader, workload: WorkloadSeen, user: str) -> str:
-        subject = f"{workload.source.kind} {workload.namespace}/{workload.shown_name}"
-        if workload.source.gates_pods:  # bypass has refused it
-            self._confirm(subject, "")
-            return await self._released(reader, workload, user)
-        target, named = acts.target_of(workload), kubectl_name(workload)
-        self._confirm(subject, target.new_start)
-        if tried := await self._tried(reader.client, target, named):
+    async def _bypass(self, client: Client, target: acts.Target, subject: str, named: str) -> str:
+        user = await self._user(client, target.reference)
+        self._confirm(subject, f" and after every {target.new_start}")
+        if tried := await self._tried(client, target, named):
             return tried
-        if self.seconds is None:
-            return await _bypass(reader.client, target, user, named)
-        return await self._release(reader, workload, user, self.seconds)
+        await acts.set_annotation(client, target, dry_run=False)
+        message = f"{user} has opened the gate for good, by the annotation {names.BYPASS}"
+        await _audit(client, target.reference, names.REASON_BYPASSED_BY_USER, message)
+        return f"{named} bypassed for good; `{target.removal_command}` gates later {target.new_start}s again"
 
     async def _tried(self, client: Client, target: acts.Target, named: str) -> str:
         """What a dry run says; "" if this is none."""
@@ -289,13 +291,6 @@ class _Opening:
         if WaitGoal.RELEASED in now.reached:
             return f"{subject} released: {now.message}"
         raise CommandError(f"{subject} was not released: {now.message}")
-
-
-async def _bypass(client: Client, target: acts.Target, user: str, subject: str) -> str:
-    await acts.set_annotation(client, target, dry_run=False)
-    message = f"{user} has opened the gate for good, by the annotation {names.BYPASS}"
-    await _audit(client, target.reference, names.REASON_BYPASSED_BY_USER, message)
-    return f"{subject} bypassed for good; `{target.removal_command}` gates later {target.new_start}s again"
 
 
 async def _check_watch(view: GangView, subject: str) -> None:
