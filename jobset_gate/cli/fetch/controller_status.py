@@ -6,7 +6,6 @@ would be seen), or that is not known: a right is missing, or what is seen does n
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -26,27 +25,20 @@ NO_VERDICTS: Final = "nobody opens a gate or times a gang out"
 NO_GROUPS: Final = "nobody opens groups"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLeases:
-    """`hidden`: there may be more that cannot be seen; `refused`: none could be looked for."""
-
-    found: Sequence[Json] = ()
-    hidden: bool = False
-    refused: bool = False
-
-
 async def controller_status(client: Client, *namespaces: str, without: str = NO_VERDICTS) -> ControllerStatus:
     """Of the cluster; where Leases may not be listed, of the default namespace and of these.
 
     `without`: what does not happen while no controller runs.
     """
     places = [*dict.fromkeys(it for it in (DEFAULT_NAMESPACE, *namespaces) if it)]
-    leases = await _find_leases(client, places)
-    held = min((it for it in leases.found if _holder(it)), key=_overdue, default=None)
+    leases, unseen = await _find_leases(client, places)
+    held = min(filter(_holder, leases), key=_overdue, default=None)
     if held is not None and _overdue(held) <= CLOCK_MARGIN:
         return _runs(f"{_holder(held)} holds the Lease {place(held)}")
     if one := await _without_election(client, places):
         return _runs(f"Deployment {place(one)}, without leader election")
+    if unseen and not leases:
+        return ControllerStatus(leads=None, message=f"whether a controller runs is not known: {unseen}")
     return _by_lease(leases, held, without)
 
 
@@ -64,10 +56,6 @@ def _runs(why: str) -> ControllerStatus:
     return ControllerStatus(leads=True, message=f"a controller runs: {why}")
 
 
-def _unknown(why: str) -> ControllerStatus:
-    return ControllerStatus(leads=None, message=f"whether a controller runs is not known: {why}")
-
-
 def place(obj: Json) -> str:
     """`namespace/name`."""
     return f"{nested(obj, 'metadata', 'namespace')}/{nested(obj, 'metadata', 'name')}"
@@ -76,11 +64,14 @@ def place(obj: Json) -> str:
 # --- Leases ----------------------------------------------------------------------------------------------------------
 
 
-async def _find_leases(client: Client, namespaces: Sequence[str]) -> FoundLeases:
-    """Of the whole cluster; where that is forbidden, of these namespaces one after the other."""
+async def _find_leases(client: Client, namespaces: Sequence[str]) -> tuple[list[Json], str]:
+    """Of the whole cluster; where that is forbidden, of these namespaces one after the other.
+
+    With why there may be more; "" if there are not.
+    """
     try:
         listed = await client.list(LEASES, field_selector=f"metadata.name={names.LEASE}")
-        return FoundLeases(as_list(listed.get("items")))
+        return as_list(listed.get("items")), ""
     except Forbidden:
         found, refused = list[Json](), 0
     for namespace in namespaces:
@@ -90,7 +81,9 @@ async def _find_leases(client: Client, namespaces: Sequence[str]) -> FoundLeases
             continue
         except Forbidden:
             refused += 1
-    return FoundLeases(found, hidden=True, refused=refused == len(namespaces))
+    if refused == len(namespaces):
+        return found, f"no right to read the Lease {names.LEASE}"
+    return found, f"no Lease {names.LEASE} was found, and no right to look for it in all namespaces"
 
 
 def _overdue(lease: Json) -> float:
@@ -105,15 +98,11 @@ def _holder(lease: Json) -> str:
     return str(nested(lease, "spec", "holderIdentity") or "")
 
 
-def _by_lease(leases: FoundLeases, held: Json | None, without: str) -> ControllerStatus:
+def _by_lease(leases: Sequence[Json], held: Json | None, without: str) -> ControllerStatus:
     if held is not None:
         who = f"{_holder(held)} holds the Lease {place(held)}, which ran out {_overdue(held):.0f}s ago"
-    elif leases.found:
-        who = f"nobody holds the Lease {place(leases.found[0])}"
-    elif leases.refused:
-        return _unknown(f"no right to read the Lease {names.LEASE}")
-    elif leases.hidden:
-        return _unknown(f"no Lease {names.LEASE} was found, and no right to look for it in all namespaces")
+    elif leases:
+        who = f"nobody holds the Lease {place(leases[0])}"
     else:
         who = f"there is no Lease {names.LEASE}"
     return ControllerStatus(leads=False, message=f"no controller runs: {who}; {without}")
