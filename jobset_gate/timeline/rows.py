@@ -98,7 +98,7 @@ def _bands(name: str, pods: Sequence[PodTimeline], of: int) -> list[TimelineRow]
     found = []
     for number, (low, high) in enumerate(pairwise(cuts)):
         some = ordered[low:high]
-        label = name if parts == 1 else f"{name} {_share(number, parts)}"
+        label = name if parts == 1 else f"{name} {100 * number // parts}-{100 * (number + 1) // parts}%"
         way = msgspec.structs.replace(median_pod(some), replicated_job=name, name=label)
         found.append(
             TimelineRow(
@@ -106,11 +106,6 @@ def _bands(name: str, pods: Sequence[PodTimeline], of: int) -> list[TimelineRow]
             )
         )
     return found
-
-
-def _share(number: int, parts: int) -> str:
-    """`10-20%`."""
-    return f"{100 * number // parts}-{100 * (number + 1) // parts}%"
 
 
 def arrival_order(pod: PodTimeline) -> tuple[float, ...]:

@@ -47,10 +47,6 @@ class IdleDevices(Value, frozen=True):
     cost: float | None = None
 
 
-def step_summaries(timeline: Timeline) -> tuple[StepSummary, ...]:
-    return tuple(step_summary(timeline.pods, step) for step in timeline.path.steps)
-
-
 def step_summary(pods: Sequence[PodTimeline], step: Step) -> StepSummary:
     """Median: when half of the pods whose time is known had reached it."""
     found = sorted(pod.times[step] for pod in pods if step in pod.times)

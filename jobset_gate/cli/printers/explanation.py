@@ -7,7 +7,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
-from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation, GangState
+from jobset_gate.explain.model import GIVEN_UP_STATES, WAITING_STATES, Explanation, GangState
 from jobset_gate.objects import terminal_text
 
 _STYLES = {
@@ -92,7 +92,8 @@ def _lack(it: Explanation, lack: MissingByReason, look: TerminalStyle) -> Iterat
 def _last(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     yield from wrap(sentence(said.time_left(it)), look)
     if it.afterwards:
-        head = "At the timeout" if said.is_waiting(it) else "What follows"
+        to_come = it.state in WAITING_STATES or it.waiting_since is not None
+        head = "At the timeout" if to_come else "What follows"
         yield from wrap(f"{head}: {it.afterwards}.", look)
     if it.controller is not None and it.controller.leads is not True:
         style = "bad" if it.controller.leads is False else "dim"

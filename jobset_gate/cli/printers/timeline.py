@@ -15,7 +15,6 @@ from jobset_gate.timeline.summary import (
     offset,
     sentences,
     start_skew,
-    step_summaries,
     step_summary,
     total_cost,
 )
@@ -172,7 +171,7 @@ def timeline_json(it: Timeline, idle: Sequence[IdleDevices]) -> Json:
         "expectedPods": it.expected,
         "startedPods": it.started,
         "resolutionSeconds": 1,
-        "steps": [_sum(each) for each in step_summaries(it)],
+        "steps": [_sum(step_summary(it.pods, step)) for step in it.path.steps],
         "skewSeconds": {
             "barriers": step_summary(it.pods, Step.STARTED).spread,
             "mains": mains.spread,

@@ -11,7 +11,6 @@ from jobset_gate.timeline.summary import (
     headline,
     idle_devices,
     start_skew,
-    step_summaries,
     step_summary,
     total_cost,
 )
@@ -100,7 +99,7 @@ def test_kinds_without_a_price_leave_the_total_open() -> None:
 @given(timelines(30))
 @settings(max_examples=40)
 def test_the_sums_hold_for_any_gang(it: Timeline) -> None:
-    for each in step_summaries(it):
+    for each in (step_summary(it.pods, step) for step in it.path.steps):
         assert each.known + each.lost + each.pending == len(it.pods)
         assert (each.first is None) == (each.known == 0)
         if each.first is not None and each.median is not None and each.last is not None:
