@@ -52,7 +52,7 @@ def demo(
         asyncio.run(run_service(serve.serve(), lambda _: None))
         raise typer.Exit
     plan = gang.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
-    raise typer.Exit(asyncio.run(run_command(gang.demo(plan))))
+    raise typer.Exit(asyncio.run(run_command(gang.demo(plan))) or 0)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
@@ -78,4 +78,4 @@ def groups(
     webhook and the controller are the real ones, everything else is simulated. Exits with 1 if anything goes another
     way.
     """
-    raise typer.Exit(run_virtual(run_command(podgroups.demo(speed=speed)), pace=1 / speed))
+    raise typer.Exit(run_virtual(run_command(podgroups.demo(speed=speed)), pace=1 / speed) or 0)

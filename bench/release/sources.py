@@ -1,4 +1,4 @@
-"""How fast gangs of each source are released: `python -m bench.release.sources`, the same pods on one node (K9).
+"""How fast gangs of each source are released: `python -m bench.release.sources`, the same pods on one node.
 
 A kind cluster with jobset-gate as the chart installs it, so that its webhook admits the pods. LeaderWorkerSets and
 JobSets are made by stand-ins where the real ones cannot be had; Jobs and StatefulSets by Kubernetes.

@@ -89,6 +89,11 @@ def time_left(it: Explanation) -> str:
     return f"{format_duration(it.left)} left of {format_duration(it.timeout)}"
 
 
+def is_waiting(it: Explanation) -> bool:
+    """Whether a timeout is still to come."""
+    return it.state in WAITING_STATES or it.waiting_since is not None
+
+
 def ownership(it: Explanation) -> str:
     """Of a start group: what owns its pods, and which attempt this is. Not where the headline names the owner."""
     if it.owner is None or it.owner.kind == it.kind:

@@ -42,6 +42,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("Jobs that the webhook has not seen", gangs.unseen_jobs),
     ("start groups", gangs.start_groups),
     ("groups of LeaderWorkerSets", gangs.leader_worker_sets),
+    ("kubelets", prerequisites.kubelet_sync),
     ("other schedulers", prerequisites.other_schedulers),
     ("other webhooks for pods", prerequisites.other_webhooks),
     ("the kinds of PodGroup", prerequisites.podgroup_crds),

@@ -7,7 +7,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
-from jobset_gate.explain.model import GIVEN_UP_STATES, WAITING_STATES, Explanation, GangState
+from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation, GangState
 from jobset_gate.objects import terminal_text
 
 _STYLES = {
@@ -23,8 +23,12 @@ _STYLES = {
         "bad",
     ),
 }
-"""What waits is neither good nor bad."""
 _INDENT = "    "
+
+
+def state_style(state: str) -> str:
+    """For `TerminalStyle.paint`; what waits is neither good nor bad."""
+    return _STYLES.get(state, "wait")
 
 
 def explanation_text(it: Explanation, look: TerminalStyle) -> str:
@@ -50,7 +54,7 @@ def _lines(it: Explanation, look: TerminalStyle) -> Iterator[str]:
 def _headline(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     head, colon, rest = said.headline(it).partition(f"{it.state}")
     wrapped = wrap(head + colon + rest, look)
-    wrapped[0] = wrapped[0].replace(it.state, look.paint(_STYLES.get(it.state, "wait"), it.state), 1)
+    wrapped[0] = wrapped[0].replace(it.state, look.paint(state_style(it.state), it.state), 1)
     yield from wrapped
     yield from wrap(said.ownership(it), look)
     if it.state == GangState.RELEASED:
@@ -92,8 +96,7 @@ def _lack(it: Explanation, lack: MissingByReason, look: TerminalStyle) -> Iterat
 def _last(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     yield from wrap(sentence(said.time_left(it)), look)
     if it.afterwards:
-        to_come = it.state in WAITING_STATES or it.waiting_since is not None
-        head = "At the timeout" if to_come else "What follows"
+        head = "At the timeout" if said.is_waiting(it) else "What follows"
         yield from wrap(f"{head}: {it.afterwards}.", look)
     if it.controller is not None and it.controller.leads is not True:
         style = "bad" if it.controller.leads is False else "dim"
