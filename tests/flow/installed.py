@@ -186,7 +186,7 @@ async def installed(plane: Real, namespace: str, folder: Path, *values: str) -> 
             await in_force(plane, namespace, CONTROLLER)
         yield Installed(plane, namespace, manifests, folder, webhook_port)
     finally:
-        await plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_list(wanted))
+        await plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=_list(wanted))
 
 
 def _is_webhook(manifest: Json) -> bool:
