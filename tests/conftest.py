@@ -126,7 +126,7 @@ def _own_plane(binaries: Binaries, lane: str) -> RealPlane:
     return _of_lanes[lane]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def real_plane(request: pytest.FixtureRequest, control_plane_binaries: Binaries) -> Real:
     """The real control plane that all workers share; that of the lane `cluster` for its tests."""
     if lanes.lane(request.node.nodeid) == lanes.CLUSTER:
@@ -134,7 +134,7 @@ def real_plane(request: pytest.FixtureRequest, control_plane_binaries: Binaries)
     return Real(request.getfixturevalue("_shared_plane"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def scheduled_plane(request: pytest.FixtureRequest, control_plane_binaries: Binaries) -> Real:
     """One with kube-scheduler: on the other, tests that play the scheduler bind the pods. Shared likewise."""
     if lanes.lane(request.node.nodeid) == lanes.SCHEDULED_CLUSTER:

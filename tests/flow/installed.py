@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -21,7 +22,7 @@ from tests.fakes.service_accounts import token_of
 from tests.fakes.service_process import fetch
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.audit import AuditedRequest
-from tests.plane.planes import Real
+from tests.plane.planes import Real, fresh_name
 from tests.plane.ports import free_port
 from tests.repo.files import ROOT
 from tests.tools.catalog import helm
@@ -169,12 +170,14 @@ class Program:
 
 
 @asynccontextmanager
-async def installed(plane: Real, namespace: str, folder: Path, *values: str) -> AsyncIterator[Installed]:
-    """The chart's objects but its pods, in a namespace that is there; away again at the end.
+async def installed(plane: Real, *values: str) -> AsyncIterator[Installed]:
+    """The chart's objects but its pods, in a namespace of their own; away again at the end.
 
     The webhook's Service leads to this machine, where the one process of the webhook will listen. Its admission
     policies are in force: what a program does under them shows that they let it.
     """
+    namespace = fresh_name()
+    await plane.make_namespace(namespace)
     manifests = await rendered(namespace, *values)
     webhook_port = free_port()
     kinds = (*ACCESS, *KEPT, *HOOKS, *POLICIES)
@@ -184,9 +187,11 @@ async def installed(plane: Real, namespace: str, folder: Path, *values: str) -> 
     try:
         if any(one["kind"] in POLICIES for one in wanted):
             await in_force(plane, namespace, CONTROLLER)
-        yield Installed(plane, namespace, manifests, folder, webhook_port)
+        with tempfile.TemporaryDirectory(prefix="jobset-gate-release-") as folder:
+            yield Installed(plane, namespace, manifests, Path(folder), webhook_port)
     finally:
         await plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=_list(wanted))
+        await plane.drop_namespace(namespace)
 
 
 def _is_webhook(manifest: Json) -> bool:

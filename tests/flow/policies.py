@@ -1,11 +1,16 @@
 """The chart's admission policies on the real plane: which objects they are, and when they are in force."""
 
+from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Forbidden, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS
+from tests.fakes.eventually import eventually
 from tests.plane.planes import Real
 
 Json = dict[str, Any]
@@ -36,17 +41,25 @@ async def in_force(plane: Real, namespace: str, account: str) -> None:
     Its part for built-in kinds and its part for CRDs read them on their own: each is probed by what was made last.
     """
     user = f"system:serviceaccount:{namespace}:{account}"
-    dry_run = ("--dry-run=server", f"--as={user}")
-    await _refuses(plane, "create", "configmap", "is-no-gang", "-n", namespace, *dry_run)
-    change = '[{"op": "add", "path": "/metadata/labels", "value": {"theirs": "1"}}]'
-    await _refuses(plane, "patch", "crd", names.JOBSET_CRD, "--type=json", "-p", change, *dry_run)
+    change = [{"op": "add", "path": "/metadata/labels", "value": {"theirs": "1"}}]
+    async with Client(replace(plane.access, headers=(("Impersonate-User", user),)), user_agent="a probe") as client:
+
+        async def of_built_in_kinds() -> bool:
+            probe = {"metadata": {"name": "is-no-gang"}}
+            return await _refuses(client.create(CONFIGMAPS, probe, namespace, dry_run=True))
+
+        async def of_crds() -> bool:
+            patched = client.patch(CRDS, names.JOBSET_CRD, body=change, patch=PatchType.JSON, dry_run=True)
+            return await _refuses(patched, also=(Forbidden, NotFound))
+
+        await eventually(of_built_in_kinds)
+        await eventually(of_crds)
 
 
-async def _refuses(plane: Real, *probe: str) -> None:
-    """Until a policy does; or something else, where there is no such object or no right to it."""
-    refusal = ""
-    for _ in range(600):
-        refusal = (await plane.kubectl(*probe, check=False)).stderr
-        if REFUSED in refusal or ("crd" in probe and refusal):
-            return
-    raise AssertionError(f"the policies are not in force: {refusal}")
+async def _refuses(probe: Awaitable[Json], also: tuple[type[ApiError], ...] = ()) -> bool:
+    """Whether a policy does; or something else, where there is no such object or no right to it."""
+    try:
+        await probe
+    except ApiError as error:
+        return REFUSED in str(error) or isinstance(error, also)
+    return False

@@ -80,18 +80,15 @@ async def two_look_at(page: int, release: Installed) -> None:
     await eventually(answered, lambda: str(seen))
 
 
-async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
-    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
-) -> None:
-    own, gangs = namespaces
+async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(real_plane: Real, namespace: str) -> None:
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
             environment(
-                real_plane, gangs,
+                real_plane, namespace,
                 nodes=(FakeNode("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
             )
         )  # fmt: skip
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITH_ALL))
+        release = await stack.enter_async_context(installed(real_plane, *WITH_ALL))
         generation = await stories.owner_applies_the_crd(stage)
         await stack.enter_async_context(release.program("webhook"))
         first, _ = await stack.enter_async_context(replicas(release, stage, page := free_port()))
@@ -109,13 +106,13 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await stories.groups_of_a_leader_worker_set_start(stage)
         await stories.an_unrelated_configmap_has_its_name(stage)
         await stories.an_earlier_lifes_configmap_has_its_name(stage)
-        await stories.the_ca_is_lost(stage, own, f"{RELEASE}-ca")
+        await stories.the_ca_is_lost(stage, release.namespace, f"{RELEASE}-ca")
         await stories.the_ca_bundle_is_wiped(stage)
         await in_force(stage)
-        await stage.client.delete(LEASES, names.LEASE, own)
-        await until_held_by(stage, own, "first")
+        await stage.client.delete(LEASES, names.LEASE, release.namespace)
+        await until_held_by(stage, release.namespace, "first")
         assert await first.stop() == 0
-        await until_held_by(stage, own, "second")
+        await until_held_by(stage, release.namespace, "second")
         await until_extended(stage.client, await stories.owner_applies_the_crd(stage))
         await stories.released(stage, "after-the-take-over")
     rights.check(release, CONTROLLER)
@@ -130,18 +127,17 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode(
-    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path, mode: str
+    real_plane: Real, namespace: str, tmp_path: Path, mode: str
 ) -> None:
-    own, gangs = namespaces
-    made = self_signed([f"{WEBHOOK}.{own}.svc", *LOOPBACK])
-    write_files(made, tmp_path)
-    files = [f"--tls-cert={tmp_path / 'tls.crt'}", f"--tls-key={tmp_path / 'tls.key'}"]
-    files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            environment(real_plane, gangs, controller=False, webhook=False, stream=False)
+            environment(real_plane, namespace, controller=False, webhook=False, stream=False)
         )
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *WITHOUT_GROUPS))
+        release = await stack.enter_async_context(installed(real_plane, *MODES[mode], *WITHOUT_GROUPS))
+        made = self_signed([f"{WEBHOOK}.{release.namespace}.svc", *LOOPBACK])
+        write_files(made, tmp_path)
+        files = [f"--tls-cert={tmp_path / 'tls.crt'}", f"--tls-key={tmp_path / 'tls.key'}"]
+        files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []
         webhook = await stack.enter_async_context(release.program("webhook", *files))
         if mode == "certManager":
             await stories.cert_manager_injects(stage, made.ca_bundle)
@@ -153,17 +149,14 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
     assert not [one for one in release.requests(WEBHOOK) if one.resource == "secrets"]
 
 
-async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(
-    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
-) -> None:
+async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(real_plane: Real, namespace: str) -> None:
     """The pod of `helm test`, and the Job that takes the field out of the CRD when everything else is gone."""
-    own, gangs = namespaces
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            environment(real_plane, gangs, controller=False, webhook=False, stream=False)
+            environment(real_plane, namespace, controller=False, webhook=False, stream=False)
         )
         values = ("crds.keep=false", *WITHOUT_GROUPS)
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *values))
+        release = await stack.enter_async_context(installed(real_plane, *values))
         async with release.program("webhook"):
             await in_force(stage)
             (trial,) = [one["spec"] for one in release.manifests if one["kind"] == "Pod"]

@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -17,7 +16,7 @@ from tests.flow.podgroups.environment import group_environment
 from tests.flow.rights import Right
 from tests.plane.planes import Real
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.parametrize("plane", ["scheduled"], indirect=True)]
 
 UNGATE: Final = f"{RELEASE}-ungate"
 ON_CONFLICT: Final = frozenset(
@@ -30,18 +29,17 @@ RESUMED_AGAIN: Final = frozenset({Right("batch", "jobs", "get"), Right("jobset.x
 
 
 async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_for_it(
-    scheduled_plane: Real, places: tuple[str, str], tmp_path: Path
+    plane: Real, namespace: str
 ) -> None:
-    own, theirs = places
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
             group_environment(
-                scheduled_plane, theirs, nodes={"n": str(story.CPU)},
+                plane, namespace, nodes={"n": str(story.CPU)},
                 controller=False, webhook=False, jobsets=True,
             )
         )  # fmt: skip
         await story.kinds_are_gone(stage)
-        release = await stack.enter_async_context(installed(scheduled_plane, own, tmp_path, *LIVELY))
+        release = await stack.enter_async_context(installed(plane, *LIVELY))
         await stack.enter_async_context(release.program("webhook"))
         options = ("--stream-host=127.0.0.1", "--stream-port=0")
         controller = await stack.enter_async_context(release.program("controller", *options))
@@ -63,7 +61,7 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
         code, said = await release.once(UNGATE, sys.executable, "-m", "jobset_gate.cli", *arguments(release))
         assert code == 0, said
         await story.nothing_is_left(stage)
-    without = await rendered(own, "groups.enabled=false", *LIVELY)
+    without = await rendered(release.namespace, "groups.enabled=false", *LIVELY)
     for account, spared in ((CONTROLLER, ON_CONFLICT), (WEBHOOK, frozenset()), (UNGATE, RESUMED_AGAIN)):
         rights.check(release, account, without, spared)
 

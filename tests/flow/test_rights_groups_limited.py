@@ -1,11 +1,11 @@
 """The chart's policies hold the controller's account to members of groups and to its own words about groups."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import pytest_asyncio
 
 from controllers.podgroups import crds
 from jobset_gate import names
@@ -15,9 +15,9 @@ from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed
 from tests.flow.policies import refused
-from tests.plane.planes import Real
+from tests.plane.planes import Real, fresh_name
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 Json = dict[str, Any]
 THEIRS: Json = {"name": "example.com/theirs"}
@@ -35,11 +35,20 @@ STATUS = {"conditions": [{"type": "Ready", "status": "True"}]}
 BACK: Json = {names.POD_GROUP_TAKEN_BACK: "x.1"}
 
 
-@pytest.fixture
-async def release(scheduled_plane: Real, places: tuple[str, str], tmp_path: Path) -> AsyncIterator[Installed]:
-    """With its policies in force."""
-    async with installed(scheduled_plane, places[0], tmp_path, *LIVELY) as made:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def release(scheduled_plane: Real) -> AsyncIterator[Installed]:
+    """With its policies in force. All tests share it: none changes it."""
+    async with installed(scheduled_plane, *LIVELY) as made:
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def theirs(scheduled_plane: Real) -> AsyncIterator[str]:
+    """A namespace for groups."""
+    name = fresh_name()
+    await scheduled_plane.make_namespace(name)
+    yield name
+    await scheduled_plane.drop_namespace(name)
 
 
 def pod(name: str, meta: Json | None = None) -> Json:
@@ -109,9 +118,8 @@ class Owners:
 
 
 async def test_members_are_opened_and_taken_back_and_no_more(
-    scheduled_plane: Real, release: Installed, places: tuple[str, str]
+    scheduled_plane: Real, release: Installed, theirs: str
 ) -> None:
-    _, theirs = places
     async with scheduled_plane.client() as admin, release.client(CONTROLLER) as controller:
         owners = Owners(theirs, admin)
         await owners.make()
@@ -144,9 +152,8 @@ async def test_members_are_opened_and_taken_back_and_no_more(
 
 @pytest.mark.parametrize("way", manifests.API_GROUP)
 async def test_podgroups_show_what_was_decided_and_how_far_they_are(
-    scheduled_plane: Real, release: Installed, places: tuple[str, str], way: Format
+    scheduled_plane: Real, release: Installed, theirs: str, way: Format
 ) -> None:
-    _, theirs = places
     resource = POD_GROUPS[manifests.API_GROUP[way]]
     async with scheduled_plane.client() as admin, release.client(CONTROLLER) as controller:
         await admin.create(resource, manifests.pod_group("theirs", 2, way), theirs)

@@ -7,10 +7,10 @@ All else that it does goes on under them in test_rights.py, test_rights_groups.p
 """
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
@@ -35,31 +35,39 @@ from tests.fakes.podgroups import manifests as groups
 from tests.flow.environment import Environment, environment, in_force
 from tests.flow.installed import CONTROLLER, LIVELY, WEBHOOK, Installed, installed
 from tests.flow.policies import refused
-from tests.plane.planes import Real
+from tests.plane.planes import Real, fresh_name
 from webhook.registration import MUTATING, VALIDATING
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 Json = dict[str, Any]
 ALL_SOURCES = "gangs.sources={jobset,job,lws,startgroup}"
 
 
-@pytest.fixture
-async def release(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> AsyncIterator[Installed]:
-    """With its policies in force."""
-    async with installed(real_plane, namespaces[0], tmp_path, *LIVELY, ALL_SOURCES) as made:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def release(real_plane: Real) -> AsyncIterator[Installed]:
+    """With its policies in force. All tests share it: none changes its rights or policies."""
+    async with installed(real_plane, *LIVELY, ALL_SOURCES) as made:
         yield made
 
 
-@pytest.fixture
-async def stage(real_plane: Real, namespaces: tuple[str, str]) -> AsyncIterator[Environment]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def gangs(real_plane: Real) -> AsyncIterator[str]:
+    """A namespace for gangs."""
+    name = fresh_name()
+    await real_plane.make_namespace(name)
+    yield name
+    await real_plane.drop_namespace(name)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def stage(real_plane: Real, gangs: str) -> AsyncIterator[Environment]:
     """Without programs of its own."""
-    place = namespaces[1]
-    async with environment(real_plane, place, controller=False, webhook=False, stream=False) as made:
+    async with environment(real_plane, gangs, controller=False, webhook=False, stream=False) as made:
         yield made
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def controller(release: Installed) -> AsyncIterator[Client]:
     async with release.client(CONTROLLER) as made:
         yield made
@@ -104,10 +112,7 @@ DENIED: list[tuple[dict[str, str], Json]] = [
 """The labels of a pod, and what its account would do to it."""
 
 
-async def test_a_pod_s_verdict_and_nothing_else_of_it(
-    real_plane: Real, controller: Client, namespaces: tuple[str, str]
-) -> None:
-    _, gangs = namespaces
+async def test_a_pod_s_verdict_and_nothing_else_of_it(real_plane: Real, controller: Client, gangs: str) -> None:
     async with real_plane.client() as admin:
         for number, (labels, change) in enumerate(DENIED):
             name = f"theirs-{number}"
@@ -125,11 +130,8 @@ async def test_a_pod_s_verdict_and_nothing_else_of_it(
             await controller.patch(PODS, name, gangs, body=verdict, patch=PatchType.MERGE)
 
 
-async def test_its_own_configmaps_and_no_other(
-    real_plane: Real, controller: Client, namespaces: tuple[str, str]
-) -> None:
+async def test_its_own_configmaps_and_no_other(real_plane: Real, controller: Client, gangs: str) -> None:
     """On some clusters aws-auth says who is an administrator, and coredns leads everybody's names."""
-    _, gangs = namespaces
     async with real_plane.client() as admin:
         theirs = await admin.create(CONFIGMAPS, config_map(gangs, "theirs"))
         alike = await admin.create(CONFIGMAPS, config_map(gangs, names.config_map_name("alike")))

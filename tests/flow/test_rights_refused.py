@@ -1,7 +1,6 @@
 """What is not theirs is refused to webhook and controller: other people's Secrets, webhooks, pods, and ways to more."""
 
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -76,11 +75,11 @@ NOT_THEIRS = [
 ]
 
 
-async def test_what_is_not_theirs_is_refused(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> None:
-    own, _ = namespaces
+async def test_what_is_not_theirs_is_refused(real_plane: Real) -> None:
     wrongly: list[str] = []
     async with AsyncExitStack() as stack:
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
+        release = await stack.enter_async_context(installed(real_plane))
+        own = release.namespace
         asking = {one: await stack.enter_async_context(release.client(one)) for one in (CONTROLLER, WEBHOOK)}
         for account, right in NOT_THEIRS:
             if await rights.may(asking[account], right.within(OWN, own)):

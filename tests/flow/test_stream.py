@@ -98,27 +98,27 @@ async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(mak
 
 @pytest.mark.real
 async def test_the_stream_alone_starts_the_pods_of_a_stateful_set_under_another_leader_and_each_replacement(
-    real_plane: Real, namespaces: tuple[str, str]
+    real_plane: Real, namespace: str
 ) -> None:
-    place, sources, small = namespaces[0], ("jobset", "startgroup"), (FakeNode("small", pods=2),)
+    sources, small = ("jobset", "startgroup"), (FakeNode("small", pods=2),)
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            environment(real_plane, place, nodes=small, behaviour=SILENT, controller=False, webhook=False)
+            environment(real_plane, namespace, nodes=small, behaviour=SILENT, controller=False, webhook=False)
         )
         settings = with_stream(Settings(gangs=Gangs(sources=sources)), stage.service.url)
-        await stack.enter_async_context(registered_for_start_groups(stage.client, place, settings))
+        await stack.enter_async_context(registered_for_start_groups(stage.client, namespace, settings))
         lease = {"leader_elect": True, "retry": 0.4, "patch_concurrency": 0, "sources": sources}
         first = stage.start_controller(identity="first", **lease)
         await stage.actors.until(first.leading.wait())
         second = stage.start_controller(identity="second", **lease)
-        await stage.client.create(STATEFUL_SETS, stateful_set(3), place)
+        await stage.client.create(STATEFUL_SETS, stateful_set(3), namespace)
         await stage.until_held(2)
         await stage.stop_controller()
         await stage.actors.until(second.leading.wait())
-        await stage.actors.kubelets.add_node(FakeNode(f"{place}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{namespace}-late", pods=10))
         pods = await stage.until_running(3)
         gone = {pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"] == "set-1"}
-        await stage.client.delete(PODS, "set-1", place)
+        await stage.client.delete(PODS, "set-1", namespace)
         pods += await stage.until(lambda now: sum(runs(it) and it["metadata"]["uid"] not in gone for it in now) == 3)
         assert not patched(pods)
         assert stage.service.passed == 4
