@@ -128,17 +128,19 @@ def _own_plane(binaries: Binaries, lane: str) -> RealPlane:
 
 @pytest.fixture(scope="module")
 def real_plane(request: pytest.FixtureRequest, control_plane_binaries: Binaries) -> Real:
-    """The real control plane that all workers share; that of the lane `cluster` for its tests."""
-    if lanes.lane(request.node.nodeid) == lanes.CLUSTER:
-        return Real(_own_plane(control_plane_binaries, lanes.CLUSTER))
+    """The real control plane that all workers share; that of the lane for tests of a lane with its own."""
+    lane = lanes.lane(request.node.nodeid)
+    if lane in _OWN:
+        return Real(_own_plane(control_plane_binaries, lane))
     return Real(request.getfixturevalue("_shared_plane"))
 
 
 @pytest.fixture(scope="module")
-def scheduled_plane(request: pytest.FixtureRequest, control_plane_binaries: Binaries) -> Real:
+def scheduled_plane(request: pytest.FixtureRequest) -> Real:
     """One with kube-scheduler: on the other, tests that play the scheduler bind the pods. Shared likewise."""
     if lanes.lane(request.node.nodeid) == lanes.SCHEDULED_CLUSTER:
-        return Real(_own_plane(control_plane_binaries, lanes.SCHEDULED_CLUSTER))
+        own: Real = request.getfixturevalue("real_plane")
+        return own
     return Real(request.getfixturevalue("_shared_scheduled_plane"))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS
 from tests.chart.cluster import (
@@ -29,6 +30,7 @@ from webhook.certs.sources import CaSecretStore, StoredCaSecret
 pytestmark = pytest.mark.real
 
 WITHOUT_GROUPS = at("groups.enabled", False)
+IGNORED = at("webhook.failurePolicy", "Ignore")
 WITHOUT_PODS = CONFIGURATIONS[:2]
 EVERYTHING = merged(
     at("networkPolicy.enabled", True),
@@ -72,55 +74,48 @@ async def test_every_object_is_stored_as_rendered_and_uninstalling_leaves_nothin
 async def test_upgrades_leave_alone_what_the_webhook_has_written(release: ChartRelease, tmp_path: Path) -> None:
     """Helm 3 merges three ways and Helm 4 applies on the server's side: neither wipes it, neither conflicts.
 
-    The first is an upgrade of the version before.
+    The first is an upgrade of the version before, here without groups: they come with it and go with a later one.
     """
-    await release.install(chart=lowered(tmp_path, "0.0.9"))
+    await release.install(WITHOUT_GROUPS, chart=lowered(tmp_path, "0.0.9"))
     async with release.plane.client() as client:
-        as_installed = {"bundles": [None, None, None], "secret": None, "holder": None}
-        assert await kept(client, release.namespace) == as_installed
-        await written_by_the_webhook(client, release.namespace)
+        as_installed = {"bundles": [None, None], "secret": None, "holder": None}
+        assert await kept(client, release.namespace, WITHOUT_PODS) == as_installed
+        await written_by_the_webhook(client, release.namespace, WITHOUT_PODS)
         await release.upgrade(EVERYTHING)
-        assert await kept(client, release.namespace) == AS_WRITTEN
+        assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
         pods = await release.plane.kubectl("get", "deployments", "-n", release.namespace, "-ojson")
         for one in pods.json["items"]:
             assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/version"] == "0.1.0"
             assert one["metadata"]["labels"]["helm.sh/chart"] == "jobset-gate-0.1.0"
-        resource, name = CONFIGURATIONS[0]
-        await release.upgrade(at("webhook.failurePolicy", "Ignore"))
+        await written_by_the_webhook(client, release.namespace)
+        await release.upgrade(IGNORED)
         assert await kept(client, release.namespace) == AS_WRITTEN
-        assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Ignore"
-        await release.run("rollback", "1")
-        assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Fail"
-        assert await kept(client, release.namespace) == AS_WRITTEN
-
-
-async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_created_again(release: ChartRelease) -> None:
-    """By webhook and controller, after a deletion: neither owns any field that Helm writes."""
-    await release.install()
-    async with release.plane.client() as client:
-        await client.delete(SECRETS, f"{RELEASE}-ca", release.namespace)
-        await client.delete(LEASES, names.LEASE, release.namespace)
-        signer = ca.create("ca", now=datetime.now(UTC), life=timedelta(days=1))
-        made = CaSecretStore(client, release.namespace, f"{RELEASE}-ca")
-        await made.write(StoredCaSecret("", None), CaSecretContents((signer,), (signer.certificate,)))
-        lease = {"metadata": {"name": names.LEASE}, "spec": {"holderIdentity": "another"}}
-        await client.create(LEASES, lease, release.namespace)
-        await release.upgrade(EVERYTHING)
-        assert (await made.read()).contents is not None
-
-
-async def test_groups_come_with_an_upgrade_and_go_with_one(release: ChartRelease) -> None:
-    """As from a version that has none; what the webhook has written elsewhere stays."""
-    await release.install(WITHOUT_GROUPS)
-    async with release.plane.client() as client:
-        await written_by_the_webhook(client, release.namespace, WITHOUT_PODS)
-        await release.upgrade(at("groups.enabled", True))
-        assert (await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK))["webhooks"]
-        assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
-        await release.upgrade(WITHOUT_GROUPS)
+        assert await policy(client) == "Ignore"
+        contents = await created_again(client, release.namespace)
+        await release.upgrade(merged(IGNORED, WITHOUT_GROUPS))
         with pytest.raises(NotFound):
             await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
-        assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
+        await release.run("rollback", "1")
+        assert await policy(client) == "Fail"
+        written = {"bundles": [BUNDLE, BUNDLE], "secret": contents, "holder": AS_WRITTEN["holder"]}
+        assert await kept(client, release.namespace, WITHOUT_PODS) == written
+
+
+async def policy(client: Client) -> str:
+    resource, name = CONFIGURATIONS[0]
+    return str((await client.get(resource, name))["webhooks"][0]["failurePolicy"])
+
+
+async def created_again(client: Client, namespace: str) -> Any:
+    """By webhook and controller, after a deletion: neither owns any field that Helm writes. The Secret's data."""
+    await client.delete(SECRETS, f"{RELEASE}-ca", namespace)
+    await client.delete(LEASES, names.LEASE, namespace)
+    signer = ca.create("ca", now=datetime.now(UTC), life=timedelta(days=1))
+    store = CaSecretStore(client, namespace, f"{RELEASE}-ca")
+    await store.write(StoredCaSecret("", None), CaSecretContents((signer,), (signer.certificate,)))
+    lease = {"metadata": {"name": names.LEASE}, "spec": {"holderIdentity": AS_WRITTEN["holder"]}}
+    await client.create(LEASES, lease, namespace)
+    return (await client.get(SECRETS, f"{RELEASE}-ca", namespace))["data"]
 
 
 async def test_what_one_helm_has_installed_the_other_takes_over(

@@ -9,12 +9,10 @@ from typing import Final
 CLUSTER: Final = "cluster"
 """Tests that change what a whole cluster shares: CRDs, webhook configurations and releases of fixed names."""
 SCHEDULED_CLUSTER: Final = "cluster with kube-scheduler"
+"""Likewise, and some to which a scheduler makes no difference: neither lane lasts much longer than the other."""
 LANES: Final = {
     CLUSTER: (
-        "tests/chart/test_group_crds.py",
         "tests/chart/test_helm_test.py",
-        "tests/chart/test_hooks.py",
-        "tests/chart/test_installed.py",
         "tests/flow/podgroups/test_crds.py",
         "tests/flow/test_crd",
         "tests/flow/test_rights.py",
@@ -27,7 +25,12 @@ LANES: Final = {
         "tests/unit/cli/test_install_crd_field.py",
         "tests/unit/cli/test_webhook.py",
     ),
-    SCHEDULED_CLUSTER: ("tests/flow/test_rights_groups",),
+    SCHEDULED_CLUSTER: (
+        "tests/chart/test_group_crds.py",
+        "tests/chart/test_hooks.py",
+        "tests/chart/test_installed.py",
+        "tests/flow/test_rights_groups",
+    ),
     "native gangs": ("tests/flow/podgroups/test_native.py",),
     "outage": ("tests/contract/kube/test_outage.py",),
     "browser": ("tests/page/",),
@@ -58,4 +61,4 @@ def scope(nodeid: str) -> str:
 def place(nodeid: str) -> tuple[bool, str]:
     """Where it stands in the order of all tests. Those of a lane stand together, those of the longest one first."""
     its = lane(nodeid)
-    return not (its == CLUSTER or nodeid.startswith(FIRST)), its or "~"
+    return not (its in {CLUSTER, SCHEDULED_CLUSTER} or nodeid.startswith(FIRST)), its or "~"
