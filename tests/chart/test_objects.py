@@ -90,12 +90,14 @@ def test_the_package_renders_the_same(helm: Helm, tmp_path_factory: pytest.TempP
 
 @pytest.mark.parametrize("version", ["1.30", "1.36"])
 def test_every_object_fits_its_schema(helm4: Helm, version: str) -> None:
+    different: dict[str, Json] = {}
     for values in SAMPLES.values():
         found = helm4.render(values, kubernetes=f"{version}.0")
         ours = [one for one in found.all if one["kind"] not in FOREIGN.get(one["apiVersion"], ())]
         assert len(ours) >= 9
-        for one in ours:
-            kubernetes_validate.validate(one, version, strict=True)
+        different |= {str(one): one for one in ours}
+    for one in different.values():
+        kubernetes_validate.validate(one, version, strict=True)
     service: Json = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"prots": []}}
     with pytest.raises(kubernetes_validate.ValidationError):  # the schemas are there and strict
         kubernetes_validate.validate(service, version, strict=True)

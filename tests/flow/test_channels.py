@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from controllers.barrier import verdict_patcher
 from jobset_gate import names
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
@@ -37,8 +38,11 @@ async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_t
 
 
 @pytest.mark.parametrize("healer", ["stream", "annotation", "configmap"])
-async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: MakeEnvironment, healer: str) -> None:
+async def test_a_stream_cut_after_half_of_its_answers_is_healed(
+    make_stage: MakeEnvironment, healer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By the stream once the network is back; else by the patches of those that do not pass; else by the volume."""
+    monkeypatch.setattr(verdict_patcher, "DELIVERY_GRACE", 2.0)  # so long the patches wait: 20 s in a cluster
     sync = 5.0 if healer == "configmap" else NEVER
     async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
         stage.start_controller(**({} if healer == "annotation" else {"patch_concurrency": 0}))
