@@ -41,6 +41,8 @@ _SHARED: dict[str, dict[str, Any]] = {
 _OWN: dict[str, dict[str, Any]] = {
     lanes.CLUSTER: {},
     lanes.SCHEDULED_CLUSTER: {"prepare": install_pod_groups, "scheduler": True},
+    lanes.NATIVE: {"prepare": install_pod_groups, "scheduler": True, "features": ("GenericWorkload", "GangScheduling")},
+    lanes.OUTAGE: {"controllers": False},
 }
 _of_lanes: dict[str, RealPlane] = {}
 """Those that run, by the lane whose own they are."""

@@ -1,9 +1,10 @@
 """All objects together: the same from both Helms, valid against Kubernetes' schemas, named and labelled alike."""
 
 import re
+from functools import cache
 from typing import Final
 
-import kubernetes_validate
+import kubernetes_validate.utils
 import pytest
 
 from tests.chart.helm import CHART, NAMESPACE, Helm, Json, at, merged
@@ -89,15 +90,15 @@ def test_the_package_renders_the_same(helm: Helm, tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.parametrize("version", ["1.30", "1.36"])
-def test_every_object_fits_its_schema(helm4: Helm, version: str) -> None:
-    different: dict[str, Json] = {}
+def test_every_object_fits_its_schema(helm4: Helm, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Megabytes, which it reads again for each object.
+    monkeypatch.setattr(kubernetes_validate.utils, "schema_contents", cache(kubernetes_validate.utils.schema_contents))
     for values in SAMPLES.values():
         found = helm4.render(values, kubernetes=f"{version}.0")
         ours = [one for one in found.all if one["kind"] not in FOREIGN.get(one["apiVersion"], ())]
         assert len(ours) >= 9
-        different |= {str(one): one for one in ours}
-    for one in different.values():
-        kubernetes_validate.validate(one, version, strict=True)
+        for one in ours:
+            kubernetes_validate.validate(one, version, strict=True)
     service: Json = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"prots": []}}
     with pytest.raises(kubernetes_validate.ValidationError):  # the schemas are there and strict
         kubernetes_validate.validate(service, version, strict=True)

@@ -161,7 +161,7 @@ async def a_start_group_starts(stage: Environment) -> None:
 
 
 async def groups_of_a_leader_worker_set_start(stage: Environment) -> None:
-    """Its pods are deleted with it by the garbage collector."""
+    """Its StatefulSets are deleted by hand: the garbage collector learns of a new kind after half a minute."""
     async with lws_standin.controller(stage.client, stage.namespace):
         made = leader_worker_set(size=2, notes={names.CONFIG: "{}"})
         made["metadata"]["namespace"] = stage.namespace
@@ -172,6 +172,8 @@ async def groups_of_a_leader_worker_set_start(stage: Environment) -> None:
             f"--namespace={stage.namespace}", f"--timeout={PATIENCE}s",
         )  # fmt: skip
     await stage.client.delete(LEADER_WORKER_SETS, NAME, stage.namespace)
+    for one in (await stage.client.list(STATEFUL_SETS, stage.namespace))["items"]:
+        await stage.client.delete(STATEFUL_SETS, one["metadata"]["name"], stage.namespace)
     await stage.until(lambda pods: not any(map(alive, pods)))
 
 

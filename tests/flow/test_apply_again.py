@@ -1,7 +1,5 @@
 """The user's own manifest applied again, in every way there is, is accepted and changes nothing."""
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate_demo.fake import manifests
 from tests.flow.environment import Environment, Json, condition
@@ -24,26 +22,24 @@ def settled(jobset: Json) -> bool:
     return ready == 3 and (condition(jobset) or {}).get("reason") == names.REASON_STARTED
 
 
-@pytest.mark.parametrize(
-    "again",
-    [
-        ("apply",),
-        ("apply", "--server-side", "--force-conflicts"),
-        ("replace",),
-        ("apply", "--dry-run=server"),
-    ],
-    ids=" ".join,
+WAYS = (
+    ("apply", "--dry-run=server"),
+    ("apply",),
+    ("apply", "--server-side", "--force-conflicts"),
+    ("replace",),
 )
-async def test_the_same_manifest_again_changes_nothing(stage: Environment, again: tuple[str, ...]) -> None:
+
+
+async def test_the_same_manifest_again_changes_nothing(stage: Environment) -> None:
     await stage.kubectl_apply(manifest())
     await stage.until_running(5)
     before = await stage.until_jobset("gang", settled)
-    for _ in range(2):
+    for again in (way for way in WAYS for _ in range(2)):
         await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.in_namespace(manifest()))
         after = await stage.jobset("gang")
-        assert spec(after) == spec(before)
-        assert after["metadata"]["annotations"][names.CONFIG] == before["metadata"]["annotations"][names.CONFIG]
-        assert after["metadata"]["generation"] == before["metadata"]["generation"]
+        assert spec(after) == spec(before), again
+        assert after["metadata"]["annotations"][names.CONFIG] == before["metadata"]["annotations"][names.CONFIG], again
+        assert after["metadata"]["generation"] == before["metadata"]["generation"], again
 
 
 async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Environment) -> None:

@@ -1,9 +1,9 @@
 """What the chart gives for `groups.native: On` is enough to hand groups over and take them back, and none is needless.
 
-No scheduler runs: nothing is ever bound, so the group is taken back, and handed over again.
+There is no node: nothing is ever bound, so the group is taken back, and handed over again.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,26 +19,15 @@ from tests.flow import rights
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered
 from tests.flow.podgroups.environment import GroupEnvironment, group_environment
 from tests.flow.policies import POLICIES, in_force, probed_last
-from tests.plane.kinds import install_pod_groups
-from tests.plane.places import Binaries
 from tests.plane.planes import Real, fresh_name
-from tests.plane.real import RealPlane
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def plane_with_native_groups(control_plane_binaries: Binaries) -> Iterator[Real]:
-    """An API server that has the scheduler's own PodGroups, and writes down who asks what."""
-    gates = ("GenericWorkload", "GangScheduling")
-    with RealPlane(control_plane_binaries, features=gates, audited=True, prepare=install_pod_groups) as running:
-        yield Real(running)
-
-
-@pytest.fixture
-async def release(plane_with_native_groups: Real, tmp_path: Path) -> Installed:
-    """The chart's accounts, rights and policies. They go with the plane."""
-    plane, own = plane_with_native_groups, fresh_name()
+async def release(real_plane: Real, tmp_path: Path) -> Installed:
+    """The chart's accounts, rights and policies. They go with the plane, which has the scheduler's own PodGroups."""
+    plane, own = real_plane, fresh_name()
     await plane.make_namespace(own)
     found = await rendered(own, "groups.native=On")
     access = probed_last([one for one in found if one["kind"] in (*ACCESS, *POLICIES)])
@@ -48,12 +37,10 @@ async def release(plane_with_native_groups: Real, tmp_path: Path) -> Installed:
 
 
 @pytest.fixture
-async def stage(plane_with_native_groups: Real, release: Installed) -> AsyncIterator[GroupEnvironment]:
+async def stage(real_plane: Real, release: Installed, namespace: str) -> AsyncIterator[GroupEnvironment]:
     """A controller that is nobody but the chart's account."""
-    theirs = fresh_name()
-    await plane_with_native_groups.make_namespace(theirs)
     settings = Groups(native=Native.ON)
-    async with group_environment(plane_with_native_groups, theirs, settings=settings, controller=False) as made:
+    async with group_environment(real_plane, namespace, settings=settings, controller=False) as made:
         made.start_controller(access=await from_kubeconfig(str(await release.kubeconfig(CONTROLLER))))
         yield made
 

@@ -10,6 +10,8 @@ CLUSTER: Final = "cluster"
 """Tests that change what a whole cluster shares: CRDs, webhook configurations and releases of fixed names."""
 SCHEDULED_CLUSTER: Final = "cluster with kube-scheduler"
 """Likewise, and some to which a scheduler makes no difference: neither lane lasts much longer than the other."""
+NATIVE: Final = "native gangs"
+OUTAGE: Final = "outage"
 LANES: Final = {
     CLUSTER: (
         "tests/chart/test_helm_test.py",
@@ -31,8 +33,8 @@ LANES: Final = {
         "tests/chart/test_installed.py",
         "tests/flow/test_rights_groups",
     ),
-    "native gangs": ("tests/flow/podgroups/test_native.py",),
-    "outage": ("tests/contract/kube/test_outage.py",),
+    NATIVE: ("tests/flow/podgroups/test_native.py", "tests/flow/test_rights_native.py"),
+    OUTAGE: ("tests/contract/kube/test_outage.py",),
     "browser": ("tests/page/",),
 }
 BY_FILE: Final = ("tests/chart/", "tests/repo/")

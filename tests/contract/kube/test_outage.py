@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,9 +15,7 @@ from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import running_informer
 from tests.fakes.tcp_forwarder import StreamPair, TcpForwarder
-from tests.plane.places import Binaries
 from tests.plane.planes import Real
-from tests.plane.real import RealPlane
 
 pytestmark = [pytest.mark.real]
 
@@ -41,19 +38,6 @@ class TunnelProxy(TcpForwarder):
         return far
 
 
-@pytest.fixture(scope="module")
-def own_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
-    """Not the one of all tests: this one suffers."""
-    with RealPlane(control_plane_binaries, controllers=False) as running:
-        yield running
-
-
-@pytest.fixture
-async def admin(own_plane: RealPlane) -> AsyncIterator[Client]:
-    async with Real(own_plane).client() as client:
-        yield client
-
-
 async def make(admin: Client, name: str, value: str) -> str:
     """Its resourceVersion."""
     meta = {"name": name, "namespace": "default", "labels": {"kept": "yes"}}
@@ -73,9 +57,11 @@ async def refusal_of_watch(client: Client, version: str) -> str:
 
 
 async def test_an_informer_outlives_the_api_server_and_finds_the_changes_it_missed(
-    own_plane: RealPlane, admin: Client
+    real_plane: Real,
 ) -> None:
-    async with TunnelProxy() as tunnel:
+    """On a plane of its own: this one suffers."""
+    own_plane = real_plane.running
+    async with TunnelProxy() as tunnel, real_plane.client() as admin:
         access = await from_kubeconfig(str(own_plane.kubeconfig))
         await make(admin, "stays", "1")
         behind = await make(admin, "goes", "1")

@@ -1,7 +1,5 @@
 """The hand-over to the scheduler's own gangs, on a real control plane with those features on, half on, and off (G6)."""
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 
 from controllers.podgroups import native
@@ -14,34 +12,18 @@ from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.flow.podgroups.environment import GroupEnvironment, group_environment
-from tests.plane.kinds import install_pod_groups
 from tests.plane.places import Binaries
 from tests.plane.planes import Real, fresh_name
 from tests.plane.real import RealPlane
 
 pytestmark = pytest.mark.real
-GANGS = ("GenericWorkload", "GangScheduling")
 ON = Groups(native=Native.ON)
 
 
-@pytest.fixture(scope="module")
-def _native_running(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
-    with RealPlane(control_plane_binaries, scheduler=True, features=GANGS, prepare=install_pod_groups) as running:
-        yield running
-
-
 @pytest.fixture
-def native_plane(_native_running: RealPlane) -> Real:
+def plane(real_plane: Real) -> Real:
     """Every program has the features on."""
-    return Real(_native_running)
-
-
-@pytest.fixture
-async def space(native_plane: Real) -> AsyncIterator[str]:
-    name = fresh_name()
-    await native_plane.make_namespace(name)
-    yield name
-    await native_plane.drop_namespace(name)
+    return real_plane
 
 
 async def pod_groups(client: Client) -> Resource:
@@ -57,9 +39,9 @@ async def settle(stage: GroupEnvironment) -> None:
     await stage.until(lambda pods: any(one["metadata"]["name"] == "last" and bound(one) for one in pods))
 
 
-async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real, space: str) -> None:
+async def test_a_group_is_placed_atomically_by_the_scheduler(plane: Real, namespace: str) -> None:
     """It is opened although it has no room, and none of it is bound until all of the minimum can be."""
-    async with group_environment(native_plane, space, nodes={"a": "2"}, settings=ON) as stage:
+    async with group_environment(plane, namespace, nodes={"a": "2"}, settings=ON) as stage:
         await stage.make_group("ring", 3, wait=300)
         await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(3)))
         opened = await stage.until(lambda pods: len(pods) == 3 and not any(map(gated, pods)))
@@ -84,8 +66,10 @@ async def names_of_native(stage: GroupEnvironment) -> set[str]:
 
 
 async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_stays_gated(
-    scheduled_plane: Real, namespace: str
+    scheduled_plane: Real,
 ) -> None:
+    namespace = fresh_name()
+    await scheduled_plane.make_namespace(namespace)
     async with group_environment(scheduled_plane, namespace, nodes={"a": "8"}, settings=ON) as stage:
         await stage.make_group("ring", 2)
         await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
@@ -95,9 +79,9 @@ async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_st
         assert all(gated(one) for one in manifests.of_group(stage.pods.all(), "ring"))
 
 
-async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: str) -> None:
+async def test_native_is_never_used_where_it_is_off(plane: Real, namespace: str) -> None:
     """Not even where the cluster has it."""
-    async with group_environment(native_plane, space, nodes={"a": "8"}) as stage:
+    async with group_environment(plane, namespace, nodes={"a": "8"}) as stage:
         await stage.make_group("ring", 2)
         made = await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         await stage.until_bound(2, "ring")
@@ -105,13 +89,13 @@ async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: s
         assert await names_of_native(stage) == set()
 
 
-async def test_the_probe_finds_that_native_gangs_work(native_plane: Real, space: str) -> None:
+async def test_the_probe_finds_that_native_gangs_work(plane: Real, namespace: str) -> None:
     """Also where pods have to be as restricted as Kubernetes knows it."""
-    await native_plane.kubectl("label", "namespace", space, "pod-security.kubernetes.io/enforce=restricted")
-    async with group_environment(native_plane, space, nodes={"a": "1"}, controller=False, webhook=False) as stage:
-        assert await probe_native(stage.client, space, patience=3.0) is NativeProbeResult.WORKS
-        assert (await stage.client.list(PODS, space))["items"] == []
-        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
+    await plane.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    async with group_environment(plane, namespace, nodes={"a": "1"}, controller=False, webhook=False) as stage:
+        assert await probe_native(stage.client, namespace, patience=3.0) is NativeProbeResult.WORKS
+        assert (await stage.client.list(PODS, namespace))["items"] == []
+        async with ObjectView(stage.client, await pod_groups(stage.client), namespace) as view:
             await view.until(lambda found: not found)
 
 

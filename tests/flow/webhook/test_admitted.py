@@ -47,19 +47,17 @@ async def test_no_service_account_token_is_mounted_into_the_barrier(client: Clie
     assert {it["name"] for it in barrier["volumeMounts"]} == {names.VOLUME}
 
 
-@pytest.mark.parametrize(
-    ("main", "qos"),
-    [
+async def test_the_pod_keeps_its_qos_class(client: Client, namespace: str) -> None:
+    classes: list[tuple[Json, str]] = [
         (resources(cpu="1", memory="1Gi"), "Guaranteed"),
         ({"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}, "Guaranteed"),
         (resources(cpu="1"), "Burstable"),
         ({"resources": {"requests": {"memory": "1Gi"}}}, "Burstable"),
         ({}, "BestEffort"),
         ({"resources": {"limits": {"example.com/gpu": "1"}}}, "BestEffort"),
-    ],
-)
-async def test_the_pod_keeps_its_qos_class(client: Client, namespace: str, main: Json, qos: str) -> None:
-    assert (await pod(client, namespace, main))["status"]["qosClass"] == qos
+    ]
+    for number, (main, qos) in enumerate(classes):
+        assert (await pod(client, namespace, main, name=f"p{number}"))["status"]["qosClass"] == qos, main
 
 
 async def test_pod_security_restricted_lets_it_in(client: Client, namespace: str) -> None:
