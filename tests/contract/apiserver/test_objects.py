@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-import pytest
-
-from tests.contract.apiserver.api import CONFIGMAPS, JSON_PATCH, PODS, Gangs, RawApi, bind, config_map, pod
+from tests.contract.apiserver.api import CONFIGMAPS, JSON_PATCH, PODS, Gangs, RawApi, Reply, bind, config_map, pod
 
 
 async def test_replacing_with_a_stale_version_or_another_uid_conflicts(api: RawApi) -> None:
@@ -32,28 +30,28 @@ async def test_dry_run_stores_nothing(api: RawApi) -> None:
     assert (await api.get(f"{CONFIGMAPS}/c")).object == stored.object
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("labelSelector=tier%3Dfront", ["a"]),
-        ("labelSelector=tier!%3Dfront,team", ["b"]),
-        ("labelSelector=tier%20in%20(front,back)", ["a", "b"]),
-        ("labelSelector=tier%20notin%20(front),team", ["b"]),
-        ("labelSelector=team%20notin%20(x)&fieldSelector=metadata.name!%3Dkube-root-ca.crt", ["b", "c"]),
-        ("labelSelector=!team,plain", ["c"]),
-        ("fieldSelector=metadata.name%3Db", ["b"]),
-        ("fieldSelector=metadata.name!%3Db&labelSelector=team", ["a"]),
-    ],
-)
-async def test_selectors_choose(api: RawApi, query: str, names: list[str]) -> None:
+SELECTED = {
+    "labelSelector=tier%3Dfront": ["a"],
+    "labelSelector=tier!%3Dfront,team": ["b"],
+    "labelSelector=tier%20in%20(front,back)": ["a", "b"],
+    "labelSelector=tier%20notin%20(front),team": ["b"],
+    "labelSelector=team%20notin%20(x)&fieldSelector=metadata.name!%3Dkube-root-ca.crt": ["b", "c"],
+    "labelSelector=!team,plain": ["c"],
+    "fieldSelector=metadata.name%3Db": ["b"],
+    "fieldSelector=metadata.name!%3Db&labelSelector=team": ["a"],
+}
+
+
+async def test_selectors_choose(api: RawApi) -> None:
     for name, labels in (
         ("a", {"tier": "front", "team": "x"}),
         ("b", {"tier": "back", "team": "y"}),
         ("c", {"plain": ""}),
     ):
         await api.post(CONFIGMAPS, config_map(name, meta={"labels": labels}))
-    listed = await api.get(f"{CONFIGMAPS}?{query}")
-    assert [item["metadata"]["name"] for item in listed.object["items"]] == names
+    for query, names in SELECTED.items():
+        listed = await api.get(f"{CONFIGMAPS}?{query}")
+        assert [item["metadata"]["name"] for item in listed.object["items"]] == names, query
 
 
 # --- Merge, JSON and strategic merge patches --------------------------------------------------------------------------
@@ -68,21 +66,18 @@ async def test_a_patch_may_name_the_version_it_wants_to_change(api: RawApi) -> N
     assert (won.status, lost.status, lost.reason) == (200, 409, "Conflict")
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
+async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi) -> None:
+    first = await api.post(CONFIGMAPS, config_map(a="1"))
+    for operation in (
         {"op": "test", "path": "/data/a", "value": "2"},
         {"op": "remove", "path": "/data/missing"},
         {"op": "add", "path": "/nothing/here", "value": "1"},
         {"op": "frobnicate", "path": "/data/a"},
-    ],
-)
-async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi, operation: Any) -> None:
-    first = await api.post(CONFIGMAPS, config_map(a="1"))
-    operations = [{"op": "add", "path": "/data/b", "value": "2"}, operation]
-    refused = await api.call("PATCH", f"{CONFIGMAPS}/c", operations, JSON_PATCH)
-    assert (refused.status, refused.reason) == (422, "Invalid")
-    assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object
+    ):
+        operations = [{"op": "add", "path": "/data/b", "value": "2"}, operation]
+        refused = await api.call("PATCH", f"{CONFIGMAPS}/c", operations, JSON_PATCH)
+        assert (refused.status, refused.reason) == (422, "Invalid"), operation
+        assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object, operation
 
 
 async def test_apply_creates_and_merges_and_keeps_what_it_does_not_name(api: RawApi) -> None:
@@ -127,22 +122,21 @@ async def test_status_and_spec_have_their_own_endpoints(api: RawApi, gangs: Gang
     assert (await api.get(f"{gangs.path}/g/status")).object == by_main.object
 
 
-@pytest.mark.parametrize("how", ["apply", "merge"])
-async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: RawApi, gangs: Gangs, how: str) -> None:
+async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: RawApi, gangs: Gangs) -> None:
     """So a uid in it does not keep it from another object of the same name."""
     old = await api.post(gangs.path, gangs.gang())
     await api.delete(f"{gangs.path}/g")
     new = await api.post(gangs.path, gangs.gang())
     kind = {"apiVersion": old.object["apiVersion"], "kind": old.object["kind"]}
 
-    async def patched(**meta: str) -> int:
-        body = {**kind, "metadata": {"name": "g", **meta}, "status": {"restarts": 1}}
-        write = api.apply if how == "apply" else api.merge
+    async def patched(write: Callable[..., Awaitable[Reply]], restarts: int, **meta: str) -> int:
+        body = {**kind, "metadata": {"name": "g", **meta}, "status": {"restarts": restarts}}
         return (await write(f"{gangs.path}/g/status", body)).status
 
-    assert await patched(resourceVersion=old.meta["resourceVersion"]) == 409
-    assert await patched(uid=old.meta["uid"], resourceVersion=old.meta["resourceVersion"]) == 409
-    assert await patched(uid=old.meta["uid"]) == 200
+    for number, write in enumerate((api.apply, api.merge)):
+        assert await patched(write, number, resourceVersion=old.meta["resourceVersion"]) == 409
+        assert await patched(write, number, uid=old.meta["uid"], resourceVersion=old.meta["resourceVersion"]) == 409
+        assert await patched(write, number, uid=old.meta["uid"]) == 200
     assert (await api.get(f"{gangs.path}/g")).meta["uid"] == new.meta["uid"]
     refused = await api.merge(f"{gangs.path}/g", {"metadata": {"uid": old.meta["uid"]}})
     assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
