@@ -92,6 +92,7 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
         assert not jobset["status"].get("restarts")
         assert not jobset["status"].get("terminalState")
         await stage.add_node("more", "4")
+        await pass_limit(stage, 10, seen=stage.pods.all()[0]["metadata"]["name"])  # its back-off
         await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
         await stage.until_object(JOBSETS, "train", started)
         assert not any(main_ran(one) for one in seen if one["metadata"]["uid"] in first)
