@@ -49,8 +49,8 @@ class ChartRelease:
     async def install(self, values: Values | None = None, *, chart: Path = CHART) -> str:
         return await self.run("install", str(chart), values=values or {})
 
-    async def upgrade(self, values: Values | None = None, *, chart: Path = CHART, by: Helm | None = None) -> str:
-        return await self.run("upgrade", str(chart), values=values or {}, by=by)
+    async def upgrade(self, values: Values | None = None, *, by: Helm | None = None) -> str:
+        return await self.run("upgrade", str(CHART), values=values or {}, by=by)
 
     async def uninstall(self, by: Helm | None = None, *, hooks: Run = nothing) -> str:
         """Also the pods of its hooks run, as `hooks` says."""

@@ -8,7 +8,7 @@ from typing import Any
 from controllers.podgroups.evictor import EvictionResult, Evictor
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import JOBS, PODS, Resource
+from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.podgroups import decode
 from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
@@ -164,9 +164,9 @@ def placed(running: int, bound_: int, all_: int) -> Callable[[list[Json]], bool]
     return lambda pods: (sum(map(manifests.runs, pods)), sum(map(bound, pods)), len(pods)) == (running, bound_, all_)
 
 
-async def unharmed_owner(stage: GroupEnvironment, name: str, kind: Resource = JOBS) -> Json:
+async def unharmed_owner(stage: GroupEnvironment, name: str) -> Json:
     """The Job, whose nothing was counted and nothing of ours is left."""
-    found = await stage.client.get(kind, name, stage.namespace)
+    found = await stage.client.get(JOBS, name, stage.namespace)
     status, meta = found["status"], found["metadata"]
     reported = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
     assert not reported & {"Failed", "FailureTarget"}, reported

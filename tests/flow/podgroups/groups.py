@@ -34,8 +34,8 @@ def bound_count(pods: Sequence[Json], name: str, way: Format = Format.SCHEDULER_
     return sum(map(bound, of_group(pods, name, way)))
 
 
-def all_held(pods: Sequence[Json], name: str, way: Format = Format.SCHEDULER_PLUGINS) -> bool:
-    return all(map(gated, of_group(pods, name, way)))
+def all_held(pods: Sequence[Json], name: str) -> bool:
+    return all(map(gated, of_group(pods, name)))
 
 
 def condition_of(group: Mapping[str, Any]) -> tuple[str, str]:
