@@ -120,7 +120,6 @@ async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_u
     await stage.until_running(1)
 
 
-@pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Environment) -> None:
     await stage.apply(patient_gang())
     pods = await stage.until_running(4)
@@ -136,7 +135,6 @@ async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Environment
     await stage.until(lambda pods: not old & uids(pods) and sum(map(runs, pods)) == 4)
 
 
-@pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 async def test_a_counted_pod_that_is_lost_before_the_release_keeps_the_gate_closed(make_stage: MakeEnvironment) -> None:
     async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(patient_gang())

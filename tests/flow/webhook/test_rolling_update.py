@@ -44,7 +44,7 @@ class Deployment:
         where = f"--service={self.namespace}/{SERVICE}:{self.forwarder.port}"
         kubeconfig = f"--kubeconfig={self.real.kubeconfig}"
         # Long enough for some creations on a slow machine.
-        ends = ("--port=0", "--shutdown-delay=10")
+        ends = ("--port=0", "--shutdown-delay=20")
         pod = await self.stack.enter_async_context(
             running_service("webhook", f"--own-ca={SECRET}", where, kubeconfig, *ends)
         )
