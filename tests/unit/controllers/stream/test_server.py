@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from controllers.barrier.stream import server
-from controllers.barrier.stream.connection import KEEPALIVE_INTERVAL, MAX_REQUEST_BYTES
-from controllers.barrier.stream.server import LISTEN_RETRY_SECONDS, REQUEST_TIMEOUT
+from controllers.barrier.stream.keepalive import KEEPALIVE_INTERVAL
+from controllers.barrier.stream.server import LISTEN_RETRY_SECONDS, MAX_REQUEST_BYTES, REQUEST_TIMEOUT
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import ConfigMapSeen
 from jobset_gate.runtime.store import ObjectChange
