@@ -23,7 +23,7 @@ from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.sources import decode, lws, startgroup
 from jobset_gate.sources.table import LWS, START_GROUP, gated_selector
 
-_MAY_BE_ABSENT: Final = (JOBSETS, LEADER_WORKER_SETS)
+MAY_BE_ABSENT: Final = (JOBSETS, LEADER_WORKER_SETS)
 """Custom resources that may be installed later."""
 
 _ALONE: Final = {
@@ -86,26 +86,3 @@ def pods_of(informers: Iterable[AnyInformer], source: Source) -> AnyInformer:
     """The informer of this source's pods: each pod is in one."""
     selector, _ = _ALONE.get(source.name, ("", None))
     return next(it for it in informers if it.resource == PODS and selector in ("", it.label_selector))
-
-
-async def wait_for_sync(informers: Iterable[AnyInformer]) -> None:
-    """Returns when the caches are filled; JobSet and its CRD may be installed later.
-
-    A LeaderWorkerSet is waited for unless there are none: its groups take from it what becomes of them at a timeout.
-    """
-    for informer in informers:
-        if informer.resource in (JOBSETS, CRDS):
-            continue
-        if informer.resource in _MAY_BE_ABSENT:
-            await informer.wait_listed()
-        else:
-            await informer.wait_synced()
-
-
-def not_synced(informers: Iterable[AnyInformer]) -> str:
-    """Which lists are missing and why; "" if none. JobSet and LeaderWorkerSet may be installed later."""
-    missing = [
-        one for one in informers if not one.has_synced and not (one.resource in _MAY_BE_ABSENT and one.is_not_installed)
-    ]
-    words = [f"{one.resource.plural} ({one.list_error})" if one.list_error else one.resource.plural for one in missing]
-    return f"not listed yet: {', '.join(dict.fromkeys(words))}" if words else ""

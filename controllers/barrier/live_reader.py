@@ -21,7 +21,7 @@ from jobset_gate.barrier import events, integrity, lws_wire, wire
 from jobset_gate.barrier.model import GangSnapshot, JobSeen, PendingReason, WorkloadSeen
 from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, Forbidden, InvalidResponse, NotFound, Unreachable
+from jobset_gate.kube.errors import Forbidden, NotFound, RequestFailed
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS, STATEFUL_SETS
 from jobset_gate.runtime.paging import ListScope, list_objects, list_pages
 from jobset_gate.runtime.workqueue import Requeue
@@ -132,7 +132,7 @@ class LiveReader:
                 [event for reason in provisioning for event in await self._list_events(namespace, "Pod", reason)],
                 [event for reason in kubelet for event in await self._list_events(namespace, "Pod", reason)],
             )
-        except (ApiError, InvalidResponse, Unreachable) as error:
+        except RequestFailed as error:
             _log.warning("events not read, the verdict says less", namespace=namespace, error=str(error))
             return _NO_EVENTS
 

@@ -13,14 +13,7 @@ from controllers.barrier.workloads import condition_body, write_shared_condition
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import (
-    ApiError,
-    Conflict,
-    InvalidResponse,
-    NotFound,
-    Unreachable,
-    is_namespace_terminating,
-)
+from jobset_gate.kube.errors import ApiError, Conflict, NotFound, RequestFailed, is_namespace_terminating
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from jobset_gate.sources import lws, lws_condition
@@ -93,7 +86,7 @@ class LwsConditionWriter:
             return None  # deleted
         except Conflict as changed:
             raise Requeue(f"the LeaderWorkerSet {key} has changed since it was cached") from changed
-        except (ApiError, InvalidResponse, Unreachable) as error:
+        except RequestFailed as error:
             return self._on_error(key, error)
         self._retry_at.pop(key, None)
         if condition is not None:

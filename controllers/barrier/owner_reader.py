@@ -9,7 +9,7 @@ import structlog
 from controllers.barrier.live_reader import LiveReader
 from jobset_gate.barrier.missing import is_not_created
 from jobset_gate.barrier.model import GangKey, GangSnapshot, MissingByReason
-from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
+from jobset_gate.kube.errors import RequestFailed
 from jobset_gate.kube.resources import STATEFUL_SETS
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.sources import startgroup
@@ -52,7 +52,7 @@ class OwnerReader:
         why = known
         try:
             found = await self._live_reader.get_stateful_set(owner.name, key.namespace)
-        except (ApiError, InvalidResponse, Unreachable) as error:
+        except RequestFailed as error:
             _log.warning("owner not read, the condition says less", **key.log_fields(), error=str(error))
         else:
             why = startgroup.lacks_capacity(found, seen.workload)

@@ -14,7 +14,7 @@ import structlog
 from controllers.barrier.live_reader import LiveReader, creator_kind
 from jobset_gate.barrier.missing import is_not_created
 from jobset_gate.barrier.model import GangKey, GangSnapshot, MissingByReason
-from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
+from jobset_gate.kube.errors import RequestFailed
 from jobset_gate.runtime.clock import monotonic
 
 FIRST_POLL_AFTER = 10.0
@@ -60,7 +60,7 @@ class QuotaDenials:
             return wait
         try:
             denials: Mapping[str, str] = await self._live_reader.list_denials(*scope)
-        except (ApiError, InvalidResponse, Unreachable) as error:
+        except RequestFailed as error:
             _log.warning("events not read, the condition says less", namespace=key.namespace, error=str(error))
             denials = known  # only messages depend on it
         self._known[scope] = now, denials

@@ -26,8 +26,9 @@ from controllers.barrier.verdict_store import VerdictStore
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.informer import not_synced, wait_for_sync
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import DEFAULT_SOURCES
@@ -177,9 +178,13 @@ class BarrierControllers:
             self._lws_queue.start(GangKey(*it, LWS.name) for it in self.cache.leader_worker_sets)
 
     async def wait_for_sync(self) -> None:
-        """Returns when the caches are filled."""
-        await informers.wait_for_sync(self.informers)
+        """Returns when the caches are filled; JobSet and its CRD may be installed later.
+
+        LeaderWorkerSets are waited for unless there are none: a group takes from it what becomes of it at a timeout.
+        """
+        needed = (it for it in self.informers if it.resource not in (JOBSETS, CRDS))
+        await wait_for_sync(needed, informers.MAY_BE_ABSENT)
 
     def not_synced(self) -> str:
         """Why the caches are not filled, "" if they are."""
-        return informers.not_synced(self.informers)
+        return not_synced(self.informers, informers.MAY_BE_ABSENT)

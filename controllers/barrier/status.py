@@ -20,9 +20,8 @@ from jobset_gate.kube.errors import (
     ApiError,
     Conflict,
     Invalid,
-    InvalidResponse,
     NotFound,
-    Unreachable,
+    RequestFailed,
     is_namespace_terminating,
     is_stale_patch,
 )
@@ -138,7 +137,7 @@ class GangStatusWriter:
         try:
             if wait is not None:
                 await self._write(key, desired)
-        except (ApiError, InvalidResponse, Unreachable) as error:
+        except RequestFailed as error:
             return self._on_error(key, desired, error)
         self._retry_at.pop(key, None)
         current = self._desired.get(key)
@@ -156,7 +155,7 @@ class GangStatusWriter:
                 continue
             try:
                 await self._record(warning, warning=True)
-            except (ApiError, InvalidResponse, Unreachable) as error:
+            except RequestFailed as error:
                 found.pop(fact, None)
                 _log.warning("event not written", **key.log_fields(), error=str(error))
             else:

@@ -25,9 +25,8 @@ from jobset_gate.kube.errors import (
     Conflict,
     Forbidden,
     Invalid,
-    KubeError,
     NotFound,
-    NotLeader,
+    RequestFailed,
     is_namespace_terminating,
     is_uid_mismatch,
 )
@@ -216,9 +215,7 @@ class ResumeSweeper:
             evicted = cache(self._evicted)  # read once, after the marked owners were listed
             try:
                 await self._evictor.resume_owners_where(lambda *mark: mark not in evicted(), self._namespace)  # noqa: B023 - awaited here
-            except NotLeader:
-                raise
-            except KubeError as error:
+            except RequestFailed as error:
                 _log.warning("owners not resumed", error=str(error))
                 await asyncio.sleep(SWEEP_RETRY_SECONDS)
             else:

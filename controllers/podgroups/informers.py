@@ -91,18 +91,3 @@ def record_stores(informers: Iterable[AnyInformer]) -> dict[str, Store[Any, Reco
     """Of all objects that may store a record, by API group: they take the controller's own reads and writes."""
     resources = (CONFIGMAPS, *POD_GROUP_RESOURCES)
     return {it.resource.group: it.store for it in informers if it.resource in resources}
-
-
-def not_synced(informers: Iterable[AnyInformer]) -> str:
-    """What is not listed yet and why; "" if nothing is missing. A CRD may be installed later."""
-    missing = [
-        it for it in informers if not it.has_synced and not (it.resource in POD_GROUP_RESOURCES and it.is_not_installed)
-    ]
-    words = [f"{it.resource.plural} ({it.list_error})" if it.list_error else it.resource.plural for it in missing]
-    return f"not listed yet: {', '.join(words)}" if words else ""
-
-
-async def wait_for_sync(informers: Iterable[AnyInformer]) -> None:
-    """Returns when all that is installed is listed: before, a PodGroup may be missing in the cache only."""
-    for informer in informers:
-        await (informer.wait_listed() if informer.resource in POD_GROUP_RESOURCES else informer.wait_synced())

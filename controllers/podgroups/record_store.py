@@ -18,13 +18,12 @@ from jobset_gate.errors import Malformed
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import (
     AlreadyExists,
-    ApiError,
     Conflict,
     Invalid,
     InvalidResponse,
     KubeError,
     NotFound,
-    NotLeader,
+    RequestFailed,
     ServerError,
     Throttled,
     Unreachable,
@@ -126,7 +125,7 @@ class RecordStore:
                     await self._list(resource)
                 except NotFound:
                     break  # the CRD is not installed
-                except (ApiError, InvalidResponse, Unreachable) as error:
+                except RequestFailed as error:
                     _log.warning("records not listed", kind=resource.plural, group=resource.group, error=str(error))
                     await asyncio.sleep(RELIST_SECONDS)
                 else:
@@ -165,9 +164,7 @@ class RecordStore:
         """Reads the object after a write with an unknown outcome."""
         try:
             return await self._read(ref)
-        except NotLeader:
-            raise
-        except KubeError as unread:
+        except RequestFailed as unread:
             raise OutcomeUnknown(f"the record of group {path} may or may not have been written: {unread}") from unread
 
     async def _read(self, ref: RecordRef) -> Any:

@@ -39,7 +39,7 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.flowcontrol import RateLimiter
-from jobset_gate.runtime.informer import AnyInformer
+from jobset_gate.runtime.informer import AnyInformer, not_synced, wait_for_sync
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import Groups as GroupSettings
@@ -151,11 +151,11 @@ class PodGroupControllers:
 
     def not_synced(self) -> str:
         """What is not listed yet and why; "" if nothing is missing."""
-        return informers.not_synced(self.group_informers)
+        return not_synced(self.group_informers, informers.POD_GROUP_RESOURCES)
 
     async def wait_for_sync(self) -> None:
         """Returns when the caches are full; a CRD that is not installed is not waited for."""
-        await informers.wait_for_sync(self.group_informers)
+        await wait_for_sync(self.group_informers, informers.POD_GROUP_RESOURCES)
 
     # --- Runnables, and what connects the parts ---------------------------------------------------------------------
 

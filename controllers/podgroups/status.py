@@ -14,16 +14,7 @@ from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.record_store import resource_of, wire_type
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import (
-    ApiError,
-    Conflict,
-    Forbidden,
-    Invalid,
-    InvalidResponse,
-    NotFound,
-    Unreachable,
-    is_namespace_terminating,
-)
+from jobset_gate.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestFailed, is_namespace_terminating
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
 from jobset_gate.objects.caches import TTLCache
 from jobset_gate.podgroups import generation, podgroup_status
@@ -325,7 +316,7 @@ class PodGroupStatusWriter:
         name = f"{POD_GROUPS[api].plural}.{api}"
         try:
             found = frozenset(podgroup_status.crd_status_fields(await self._client.get(CRDS, name)))
-        except (ApiError, InvalidResponse, Unreachable) as refused:
+        except RequestFailed as refused:
             _log.warning("schema of the status not known", crd=name, error=str(refused))
             found = frozenset(podgroup_status.STATUS_FIELDS[api])
         self._fields.put(api, found, REFRESH_SECONDS)

@@ -32,7 +32,7 @@ from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.cert_watcher import CertWatcher
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, not_synced
 from jobset_gate.runtime.leader_election import LeaderElector
 
 LIMITS: Final = ConnectionLimits(connections=512, request_seconds=60.0)
@@ -149,7 +149,7 @@ def make_status_page(
     """On every replica: a standby's caches are as full as the leader's."""
 
     def freshness() -> Freshness:
-        unlisted = watches.not_synced(informers) or ("" if groups is None else groups.not_synced())
+        unlisted = not_synced(informers, watches.MAY_BE_ABSENT) or ("" if groups is None else groups.not_synced())
         lost, seconds = disconnected_watches((*informers, *(() if groups is None else groups.informers)))
         holder = elector.holder if elector is not None and elector.is_held_by_other else ""
         return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=leads(), holder=holder)

@@ -14,6 +14,10 @@ class KubeError(JobsetGateError):
     """Base of all errors of this package."""
 
 
+class RequestFailed(KubeError):
+    """A request was sent, and did not give what was asked for."""
+
+
 class ConnectionStage(IntEnum):
     """The steps on the way to an answer of an API server."""
 
@@ -24,7 +28,7 @@ class ConnectionStage(IntEnum):
     LOGIN = 5
 
 
-class Unreachable(KubeError):
+class Unreachable(RequestFailed):
     """No HTTP response: refused, reset or timed out; whether it did the work is unknown."""
 
     stage: ConnectionStage | None = None
@@ -35,7 +39,7 @@ class WatchIdleTimeout(Unreachable):
     """No byte for longer than a working server would be silent."""
 
 
-class InvalidResponse(KubeError):
+class InvalidResponse(RequestFailed):
     """A 2xx response whose body does not have the expected form."""
 
 
@@ -55,7 +59,7 @@ class InvalidKubeConfig(KubeError):
     """There is no usable kubeconfig or service account."""
 
 
-class ApiError(KubeError):
+class ApiError(RequestFailed):
     """An HTTP status of 300 or above. `retry_after` is in seconds; `details` is the Status' details object."""
 
     def __init__(

@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -331,6 +331,21 @@ class Informer(Generic[W, M]):
 
 
 AnyInformer = Informer[Any, Any]
+
+
+def not_synced(informers: Iterable[AnyInformer], may_be_absent: Collection[Resource]) -> str:
+    """What is not listed yet and why, "" if nothing is missing. `may_be_absent`: what may be installed later."""
+    missing = [
+        it for it in informers if not it.has_synced and not (it.resource in may_be_absent and it.is_not_installed)
+    ]
+    words = [f"{it.resource.plural} ({it.list_error})" if it.list_error else it.resource.plural for it in missing]
+    return f"not listed yet: {', '.join(dict.fromkeys(words))}" if words else ""
+
+
+async def wait_for_sync(informers: Iterable[AnyInformer], may_be_absent: Collection[Resource]) -> None:
+    """Returns when all that is installed is listed: before, an object may be missing in a cache only."""
+    for informer in informers:
+        await (informer.wait_listed() if informer.resource in may_be_absent else informer.wait_synced())
 
 
 class _AnyObject(msgspec.Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, InvalidResponse, NotFound, Unreachable, is_uid_mismatch
+from jobset_gate.kube.errors import NotFound, RequestFailed, is_uid_mismatch
 from jobset_gate.kube.resources import PODS
 
 K = TypeVar("K", bound=Hashable)
@@ -126,7 +126,7 @@ class PodPatcher(Generic[K]):
             await self._client.patch(PODS, patch.name, patch.namespace, body=body, patch=patch.type, type=msgspec.Raw)
         except NotFound:
             return "gone"
-        except (ApiError, InvalidResponse, Unreachable) as error:
+        except RequestFailed as error:
             if is_uid_mismatch(error):
                 return "gone"
             _log.warning("pod not patched", namespace=patch.namespace, pod=patch.name, error=str(error))

@@ -22,15 +22,7 @@ from jobset_gate.cli.printers import output
 from jobset_gate.explain.model import ControllerStatus
 from jobset_gate.explain.text import format_pod_count
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import (
-    ApiError,
-    Conflict,
-    Forbidden,
-    InvalidResponse,
-    NotFound,
-    Unreachable,
-    is_uid_mismatch,
-)
+from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound, RequestFailed, is_uid_mismatch
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, PODS
 from jobset_gate.objects.unstructured import as_list, as_map, nested
 from jobset_gate.podgroups import decode, eviction, wire
@@ -186,7 +178,7 @@ class _UngateRun:
         how["dry_run"] = self.dry_run is DryRun.SERVER
         try:
             await self.client.patch(PODS, pod.name, pod.namespace, body=body, **how)
-        except (ApiError, InvalidResponse, Unreachable) as error:
+        except RequestFailed as error:
             if isinstance(error, NotFound | Conflict) or is_uid_mismatch(error):
                 self.gone += 1
             else:

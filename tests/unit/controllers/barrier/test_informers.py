@@ -15,7 +15,7 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem
-from jobset_gate.runtime.informer import AnyInformer
+from jobset_gate.runtime.informer import AnyInformer, not_synced, wait_for_sync
 from jobset_gate.sources.table import JOBSET, LWS, START_GROUP
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
@@ -81,9 +81,9 @@ async def test_a_refusal_is_reported_in_the_servers_words_until_it_is_lifted(
     server.lists.extend([refusal(403), no_response])
     async with running(server, kind) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert watches.not_synced(informers) == f"not listed yet: {kind.plural} (403: scripted 403)"
+        assert not_synced(informers, watches.MAY_BE_ABSENT) == f"not listed yet: {kind.plural} (403: scripted 403)"
         await informers[0].wait_synced()
-        assert watches.not_synced(informers) == ""
+        assert not_synced(informers, watches.MAY_BE_ABSENT) == ""
 
 
 @pytest.mark.parametrize("kind", [JOBSETS, LEADER_WORKER_SETS])
@@ -91,8 +91,8 @@ async def test_what_has_custom_resources_need_not_be_installed_yet(server: Scrip
     server.lists.extend([refusal(404), no_response])
     async with running(server, kind, ("jobset", "lws")) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert watches.not_synced(informers) == ""
-        await watches.wait_for_sync(informers)
+        assert not_synced(informers, watches.MAY_BE_ABSENT) == ""
+        await wait_for_sync(informers, watches.MAY_BE_ABSENT)
 
 
 async def test_a_cluster_without_leader_worker_sets_has_no_problem(server: ScriptedServer) -> None:
@@ -106,7 +106,7 @@ async def test_a_cluster_without_leader_worker_sets_has_no_problem(server: Scrip
 async def test_a_leader_worker_set_is_waited_for_since_it_says_what_follows_a_timeout(server: ScriptedServer) -> None:
     server.lists.extend([refusal(403), no_response])
     async with running(server, LEADER_WORKER_SETS, ("jobset", "lws")) as informers:
-        waiting = asyncio.create_task(watches.wait_for_sync(informers))
+        waiting = asyncio.create_task(wait_for_sync(informers, watches.MAY_BE_ABSENT))
         await server.until(lambda: server.count("list") > 1)
         assert not waiting.done()
         await waiting
@@ -143,7 +143,7 @@ async def test_pods_that_nobody_has_heard_of_are_missing_all_the_same(server: Sc
     server.lists.extend([refusal(404), no_response])
     async with running(server, PODS) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert watches.not_synced(informers) == "not listed yet: pods (404: scripted 404)"
+        assert not_synced(informers, watches.MAY_BE_ABSENT) == "not listed yet: pods (404: scripted 404)"
 
 
 async def test_a_list_that_fails_later_does_not_make_the_replica_unready(server: ScriptedServer) -> None:
@@ -155,4 +155,4 @@ async def test_a_list_that_fails_later_does_not_make_the_replica_unready(server:
         server.close_watches()
         await server.until(lambda: server.count("list") > 2)
         assert informers[0].list_error
-        assert watches.not_synced(informers) == ""
+        assert not_synced(informers, watches.MAY_BE_ABSENT) == ""

@@ -26,7 +26,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
-from jobset_gate.runtime.informer import AnyInformer
+from jobset_gate.runtime.informer import AnyInformer, not_synced, wait_for_sync
 from jobset_gate.settings import Groups
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
@@ -98,8 +98,8 @@ async def test_a_crd_that_is_not_installed_is_no_trouble(server: ScriptedServer)
     problems: list[WatchProblem] = []
     server.lists.extend([refusal(404), refusal(404)])
     async with running(server, PODGROUPS_SIGS, problems) as informers:
-        await watches.wait_for_sync(informers)
-        assert watches.not_synced(informers) == ""
+        await wait_for_sync(informers, watches.POD_GROUP_RESOURCES)
+        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == ""
         assert not informers[0].has_synced
         await informers[0].wait_synced()
     assert problems == []
@@ -110,8 +110,8 @@ async def test_a_crd_that_is_forbidden_is_reported_and_waited_for(server: Script
     server.lists.extend([refusal(403), no_response])
     async with running(server, PODGROUPS_SIGS, problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert watches.not_synced(informers) == "not listed yet: podgroups (403: scripted 403)"
-        await watches.wait_for_sync(informers)
+        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == "not listed yet: podgroups (403: scripted 403)"
+        await wait_for_sync(informers, watches.POD_GROUP_RESOURCES)
         assert informers[0].has_synced
     assert {it.kind for it in problems} == {WatchProblemKind.LIST_FAILED}
 
@@ -122,5 +122,5 @@ async def test_nodes_that_are_not_listed_are_reported(server: ScriptedServer) ->
     server.lists.extend([refusal(404), no_response])
     async with running(server, NODES, problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert watches.not_synced(informers) == "not listed yet: nodes (404: scripted 404)"
+        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == "not listed yet: nodes (404: scripted 404)"
     assert [it.kind for it in problems] == [WatchProblemKind.LIST_FAILED]
