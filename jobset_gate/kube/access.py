@@ -98,7 +98,7 @@ async def from_kubeconfig(path: str | None = None, overrides: Overrides = Overri
     tls = found.new_tls() if found.server.startswith("https:") else None
 
     async def reload() -> str | None:
-        same = replace(overrides, context=found.name)  # by name: the file's current context may have changed
+        same = replace(overrides, context=found.chosen.name)  # by name: the file's current context may have changed
         latest = await read_context(path, same)
         if tls is not None:
             latest.load_certificate(tls)  # an exec plugin may give short-lived certificates
@@ -111,12 +111,12 @@ async def from_kubeconfig(path: str | None = None, overrides: Overrides = Overri
         ssl=tls,
         token=token,
         token_rejected=token.invalidate if token else None,
-        namespace=found.namespace,
+        namespace=found.chosen.namespace,
         server_name=found.server_name,
         proxy=proxy_for(found.server, os.environ, found.proxy),
         headers=found.headers,
-        origin=found.origin,
-        other_contexts=found.others,
+        origin=found.chosen.origin,
+        other_contexts=found.chosen.others,
     )
 
 

@@ -76,8 +76,7 @@ class ChosenContext:
 class KubeContext:
     """A context. `ca`, `certificate` and `key` are PEM texts, "" for none; `authorization` is the header's value."""
 
-    name: str
-    namespace: str
+    chosen: ChosenContext
     server: str
     ca: str
     verify: bool
@@ -89,10 +88,6 @@ class KubeContext:
     proxy: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     """Of impersonation."""
-    others: tuple[str, ...] = ()
-    """The names of the other contexts."""
-    origin: str = ""
-    """The kubeconfig and the context, for people."""
 
     def new_tls(self) -> ssl.SSLContext:
         """The client's side of TLS. Raises InvalidKubeConfig."""
@@ -100,7 +95,7 @@ class KubeContext:
             with in_memory_file(self.ca.encode()) as file:  # as `cadata` it could have no comment beyond ASCII
                 tls = ssl.create_default_context(cafile=file if self.ca else None)
         except ssl.SSLError as error:
-            raise InvalidKubeConfig(f"the certificate authority of context {self.name}: {error}") from error
+            raise InvalidKubeConfig(f"the certificate authority of context {self.chosen.name}: {error}") from error
         if not self.verify:
             tls.check_hostname = False
             tls.verify_mode = ssl.CERT_NONE
@@ -115,7 +110,7 @@ class KubeContext:
             try:
                 tls.load_cert_chain(file)
             except (OSError, ssl.SSLError) as error:
-                raise InvalidKubeConfig(f"the client certificate of context {self.name}: {error}") from error
+                raise InvalidKubeConfig(f"the client certificate of context {self.chosen.name}: {error}") from error
 
 
 async def read_context(path: str | None, overrides: Overrides) -> KubeContext:
@@ -221,12 +216,11 @@ def read_plain(chosen: ChosenContext) -> KubeContext | None:
     try:
         if not cluster.keys() <= _CLUSTER or not user.keys() <= _USER | _IMPERSONATION:
             return None
-        if not cluster["server"].startswith(("https:", "http:")):
+        if not cluster["server"].startswith(("https:", "http:")) or not isinstance(chosen.namespace, str):
             return None
         token = _typed(user.get("token") or "", str)
         return KubeContext(
-            name=chosen.name,
-            namespace=_typed(chosen.namespace, str),
+            chosen=chosen,
             server=cluster["server"].rstrip("/"),
             ca=_pem(cluster, "certificate-authority"),
             verify=not _typed(cluster.get("insecure-skip-tls-verify", False), bool),
@@ -235,8 +229,6 @@ def read_plain(chosen: ChosenContext) -> KubeContext | None:
             key=_pem(user, "client-key"),
             authorization=f"Bearer {token}" if token else None,
             headers=impersonation_headers(user),
-            others=chosen.others,
-            origin=chosen.origin,
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None  # the library reads it again, and its error is reported
@@ -261,8 +253,7 @@ async def read_by_library(chosen: ChosenContext) -> KubeContext:
         )
         token = loaded.api_key.get("BearerToken")
         return KubeContext(
-            name=chosen.name,
-            namespace=chosen.namespace,
+            chosen=chosen,
             server=str(loaded.host).rstrip("/"),
             ca=ca,
             verify=loaded.verify_ssl,
@@ -272,8 +263,6 @@ async def read_by_library(chosen: ChosenContext) -> KubeContext:
             authorization=str(token) if token else None,
             proxy=loaded.proxy,
             headers=impersonation_headers(chosen.user),
-            others=chosen.others,
-            origin=chosen.origin,
         )
     except (
         config.ConfigException,
