@@ -262,8 +262,6 @@ RESUME_INTERVAL: Final = 1.0
 """Seconds between two attempts to resume an owner that a webhook refuses to resume."""
 _MESSAGE: Final = "Its group is taken back, since too few of its pods could be placed in time"
 
-_log = structlog.get_logger(__name__)
-
 
 async def detach_pod(client: Client, step: DetachPod, version: str) -> bool:
     """Does in one write what the Job controller does to a pod that its selector matches no more."""

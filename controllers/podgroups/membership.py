@@ -61,14 +61,6 @@ class PodGroupEntry:
     def __len__(self) -> int:
         return len(self._labelled) + len(self._unlabelled)
 
-    def put_pod(self, member: MemberPod) -> MemberPod | None:
-        """Sets a pod; returns the old one."""
-        return self._set(member, member)
-
-    def drop_pod(self, member: MemberPod) -> MemberPod | None:
-        """Removes a pod; returns it."""
-        return self._set(member, None)
-
     def merge(
         self,
         key: PodGroupKey,
@@ -93,7 +85,8 @@ class PodGroupEntry:
         self.needed = 0 if more_lacks else group.minimum or 0
         return group
 
-    def _set(self, member: MemberPod, new: MemberPod | None) -> MemberPod | None:
+    def set_pod(self, member: MemberPod, new: MemberPod | None) -> MemberPod | None:
+        """The pod with the UID of `member` is `new` now; None: it is gone. Returns the one before."""
         pods, uid = self._labelled if member.group_label else self._unlabelled, member.uid
         old = pods.get(uid)
         if old == new:
@@ -124,12 +117,12 @@ class PodMembership:
         """A member that was `old` is `new` now, as one informer reports it; None: it is not there."""
         if old is not None and (new is None or (_entry_key(old), old.uid) != (_entry_key(new), new.uid)):
             entry = self._entries[_entry_key(old)]
-            self._on_pod_change(entry, entry.drop_pod(old), None)
+            self._on_pod_change(entry, entry.set_pod(old, None), None)
             self.prune_entry(entry, old.namespace)
         if new is not None:
             at = _entry_key(new)
             entry = self._entries.setdefault(at, PodGroupEntry(at[1]))
-            before = entry.put_pod(new)
+            before = entry.set_pod(new, new)
             if before != new:
                 self._on_pod_change(entry, before, new)
 

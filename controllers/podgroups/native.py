@@ -15,7 +15,6 @@ from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, KubeError,
 from jobset_gate.kube.resources import Resource, native_pod_groups
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.podgroups import generation
-from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
@@ -94,8 +93,6 @@ class NativePodGroups:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._version: str | None = None
-        self._created: dict[PodGroupKey, tuple[str, int, str]] = {}
-        """Label, generation and UID of the record object for which this process has created the PodGroup."""
 
     async def run(self) -> None:
         """Repeats the discovery until cancelled."""
@@ -113,7 +110,7 @@ class NativePodGroups:
         found = served.version if served else ""
         if found != self._version:
             _log.info("native PodGroups", version=found or "not served")
-            self._version, self._created = found, {}
+            self._version = found
 
     def why_held(self, seen: GroupSnapshot) -> GroupReason | None:
         """Why a gathered group must not be admitted."""
@@ -121,28 +118,18 @@ class NativePodGroups:
 
     async def hand_over_group(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """Creates the native PodGroup, once all gates are removed; one of an earlier generation is deleted first."""
-        # A recreated PodGroup starts with generation 1 again, and the native one of the old is deleted with its owner.
-        done = (seen.label, seen.generation, "" if seen.record_ref is None else seen.record_ref.uid)
-        if self._created.get(seen.group.key) == done:
-            return
         stored = await self._stored(seen)
         if stored is not None and not is_current(stored, seen):
             await self._delete(seen, stored)
             raise Requeue(f"the native PodGroup of an earlier generation of {seen.group.key.path} goes first")
         if stored is None:
             await self._create(seen, record)
-        self._created[seen.group.key] = done
 
     async def delete_pod_group(self, seen: GroupSnapshot) -> None:
         """Deletes the native PodGroup, so that the scheduler binds no more of its pods."""
         stored = await self._stored(seen)
         if stored is not None:
             await self._delete(seen, stored)
-        self._created.pop(seen.group.key, None)
-
-    def forget_group(self, key: PodGroupKey) -> None:
-        """The group is gone; its native PodGroup is deleted with its owner."""
-        self._created.pop(key, None)
 
     @property
     def _resource(self) -> Resource:

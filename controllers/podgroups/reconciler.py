@@ -107,8 +107,6 @@ class PodGroupReconciler:
         self._bare.discard(key)
         self.blocked.pop(key, None)
         self._copied.pop(key, None)
-        if self._native is not None:
-            self._native.forget_group(key)
 
     # --- Admitted groups ----------------------------------------------------------------------------------------------
 

@@ -194,8 +194,6 @@ SETTLE_SECONDS: Final = 1.0
 REFRESH_SECONDS: Final = 300.0
 """Between two reads of a CRD's schema."""
 
-_log = structlog.get_logger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class _Patch:

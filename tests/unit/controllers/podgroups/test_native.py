@@ -137,12 +137,15 @@ async def test_the_newest_version_is_used_that_we_know_and_that_is_served(served
     assert world.calls == [f"get {used}", f"create {used}"]
 
 
-async def test_the_pod_group_is_made_once() -> None:
+async def test_the_pod_group_is_made_once_and_again_if_it_was_deleted() -> None:
     world = NativeApi("v1alpha2")
     found = await ready(world)
     for _ in range(3):
         await found.hand_over_group(SEEN, RECORD)
-    assert world.calls == ["get v1alpha2", "create v1alpha2"]
+    assert world.calls.count("create v1alpha2") == 1
+    world.stored = None
+    await found.hand_over_group(SEEN, RECORD)
+    assert world.calls.count("create v1alpha2") == 2
     assert world.stored is not None
     assert world.stored["spec"]["schedulingPolicy"]["gang"]["minCount"] == RECORD.minimum
 
