@@ -48,7 +48,9 @@ class _WaitingGang:
 
 
 class GangMetrics:
-    """Gauges follow each pass over a gang. `clock`: seconds since the epoch; `sources`: those that are managed."""
+    """Gauges are counted at each scrape, of what the last passes found. `clock`: seconds since the epoch; `sources`:
+    those that are managed.
+    """
 
     def __init__(
         self,
@@ -112,11 +114,9 @@ class GangMetrics:
         self._clock = clock
         self._released_at: dict[GangKey, tuple[Generation, float]] = {}
         self._gangs: dict[GangKey, _WaitingGang] = {}
-        self._waiting: Tally[str] = Tally()
-        self._held: Tally[str] = Tally()
-        self._missing: dict[str, Tally[PendingReason]] = {}
         self._blocked: dict[GangKey, str] = {}
-        for source in sources:
+        self._sources = tuple(sources)
+        for source in self._sources:
             self._init_series(source)
 
     def _init_series(self, source: str) -> None:
@@ -136,34 +136,32 @@ class GangMetrics:
         for outcome in STREAMED:
             self._stream_requests.labels(source, outcome)
         self._longest_shown.labels(source).set_function(lambda: self._longest(source))
-        self._missing[source] = Tally()
-        self._update_gauges(source)
+        self._gangs_shown.labels(source).set_function(lambda: len(self._waiting(source)))
+        self._pods_shown.labels(source).set_function(lambda: sum(it.started for it in self._waiting(source)))
+        for why in PendingReason:
+            self._missing_shown.labels(source, why.value).set_function(partial(self._count_missing, source, why))
+        for reason in BLOCKED:
+            self._blocked_shown.labels(source, reason).set_function(partial(self._count_blocked, source, reason))
 
     def on_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
         """A pass found the barrier closed."""
-        self._drop(key)
+        self._blocked.pop(key, None)
         missing: Tally[PendingReason] = Tally()
         for it in decision.missing:
             missing[PendingReason(it.reason)] += it.count
         self._gangs[key] = _WaitingGang(decision.started, missing, decision.clock.at if decision.clock else None)
-        self._waiting[key.source] += 1
-        self._held[key.source] += decision.started
-        self._missing[key.source].update(missing)
         self._idle.set_held(key, idle_accelerators.held_devices(seen))
-        self._update_gauges(key.source)
 
     def on_blocked(self, key: GangKey, decision: Blocked) -> None:
         """A pass found no working barrier."""
-        self._drop(key)
-        self._idle.set_held(key, {})
+        self.clear_gang(key)
         self._blocked[key] = decision.condition.reason
-        self._update_gauges(key.source)
 
     def clear_gang(self, key: GangKey) -> None:
         """No barrier holds the gang."""
         self._idle.set_held(key, {})
-        if self._drop(key):
-            self._update_gauges(key.source)
+        self._blocked.pop(key, None)
+        self._gangs.pop(key, None)
 
     def on_decided(self, key: GangKey, seen: GangSnapshot, decision: Decide, now: float) -> None:
         """This process wrote a verdict at `now`."""
@@ -200,40 +198,29 @@ class GangMetrics:
 
     def set_open_requests(self, many: Callable[[str], int]) -> None:
         """Function that returns the number of open requests of a source's gangs."""
-        for source in self._missing:
+        for source in self._sources:
             self._stream_open.labels(source).set_function(partial(many, source))
 
     def on_stream_request(self, source: str, outcome: str) -> None:
         """A request on the gate stream has ended; hook of StreamServer."""
-        self._stream_requests.labels(source if source in self._missing else NO_SOURCE, outcome).inc()
+        self._stream_requests.labels(source if source in self._sources else NO_SOURCE, outcome).inc()
 
     def forget_gang(self, key: GangKey) -> None:
         """The gang is gone, finished, or managed by another controller."""
         self.clear_gang(key)
         self._released_at.pop(key, None)
 
-    def _drop(self, key: GangKey) -> bool:
-        blocked = self._blocked.pop(key, None)
-        gang = self._gangs.pop(key, None)
-        if gang is None:
-            return blocked is not None
-        self._waiting[key.source] -= 1
-        self._held[key.source] -= gang.started
-        self._missing[key.source].subtract(gang.missing)
-        return True
+    def _waiting(self, source: str) -> list[_WaitingGang]:
+        return [gang for key, gang in self._gangs.items() if key.source == source]
 
-    def _update_gauges(self, source: str) -> None:
-        self._gangs_shown.labels(source).set(self._waiting[source])
-        self._pods_shown.labels(source).set(self._held[source])
-        for why in PendingReason:
-            self._missing_shown.labels(source, why.value).set(self._missing[source][why])
-        blocked = Tally(reason for key, reason in self._blocked.items() if key.source == source)
-        for reason in BLOCKED:
-            self._blocked_shown.labels(source, reason).set(blocked[reason])
+    def _count_missing(self, source: str, why: PendingReason) -> int:
+        return sum(gang.missing[why] for gang in self._waiting(source))
+
+    def _count_blocked(self, source: str, reason: str) -> int:
+        return sum(key.source == source and why == reason for key, why in self._blocked.items())
 
     def _longest(self, source: str) -> float:
-        waiting = (gang.since for key, gang in self._gangs.items() if key.source == source)
-        since = min((it for it in waiting if it is not None), default=None)
+        since = min((it.since for it in self._waiting(source) if it.since is not None), default=None)
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
 

@@ -36,7 +36,7 @@ _SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 
 class PodGroupMetrics:
-    """Each part increments its own counters; only the series by reason need the state of each group."""
+    """Each part increments its own counters; only the series by reason, counted at each scrape, need each group."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
@@ -76,7 +76,7 @@ class PodGroupMetrics:
         )
         self._reasons: dict[PodGroupKey, str] = {}
         for reason in REASONS:
-            self._waiting.labels(reason)
+            self._waiting.labels(reason).set_function(partial(self._count_waiting, reason))
         for how in AdmissionMode:
             self._opened.labels(how.value)
         for outcome in GATES:
@@ -84,21 +84,17 @@ class PodGroupMetrics:
 
     def observe_report(self, report: GroupStatus) -> None:
         """Counts a group under its reason."""
-        counts = report.reason in REASONS and (report.admitted or report.counts.present)
-        self._count_under(report.key, report.reason if counts else None)
+        self._reasons.pop(report.key, None)
+        if report.reason in REASONS and (report.admitted or report.counts.present):
+            self._reasons[report.key] = report.reason
 
     def forget_group(self, key: PodGroupKey) -> None:
-        self._count_under(key, None)
+        self._reasons.pop(key, None)
 
     def observe_admission(self, how: AdmissionMode, seconds: float) -> None:
         """A group was admitted that could have been admitted so many seconds ago."""
         self._opened.labels(how.value).inc()
         self._gathered.observe(max(0.0, seconds))
 
-    def _count_under(self, key: PodGroupKey, reason: str | None) -> None:
-        before = self._reasons.pop(key, None)
-        if before is not None:
-            self._waiting.labels(before).dec()
-        if reason is not None:
-            self._reasons[key] = reason
-            self._waiting.labels(reason).inc()
+    def _count_waiting(self, reason: str) -> int:
+        return sum(it == reason for it in self._reasons.values())
