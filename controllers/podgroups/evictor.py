@@ -121,13 +121,12 @@ class Evictor:
 
         For after the record is closed: then our gates hold their new pods. Namespace None: all.
         """
-        await self.resume_owners_where(lambda held, number: held == label and number <= generation, namespace)
+        await self.resume_owners_where(lambda mark: mark[0] == label and mark[1] <= generation, namespace)
 
-    async def resume_owners_where(self, ours: Callable[[str, int], bool], namespace: str | None = None) -> None:
+    async def resume_owners_where(self, ours: Callable[[tuple[str, int]], bool], namespace: str | None = None) -> None:
         """The same for every owner with such a mark (label, generation)."""
         marked = await marked_owners(self._client, namespace)
-        found = [it for it in marked if ours(*eviction.parse_mark(it.mark))]
-        await self._all(resume_owner(self._client, it) for it in found)
+        await self._all(resume_owner(self._client, it) for it in marked if ours(eviction.parse_mark(it.mark)))
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
@@ -214,7 +213,7 @@ class ResumeSweeper:
         while True:
             evicted = cache(self._evicted)  # read once, after the marked owners were listed
             try:
-                await self._evictor.resume_owners_where(lambda *mark: mark not in evicted(), self._namespace)  # noqa: B023 - awaited here
+                await self._evictor.resume_owners_where(lambda mark: mark not in evicted(), self._namespace)  # noqa: B023 - awaited here
             except RequestFailed as error:
                 _log.warning("owners not resumed", error=str(error))
                 await asyncio.sleep(SWEEP_RETRY_SECONDS)

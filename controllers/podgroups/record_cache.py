@@ -72,12 +72,10 @@ class RecordCache:
 
         `gangs`: paths of the gangs that the group itself names.
         """
-        stored = [it.record for it in self.objects_of(key) if it.record is not None]
-        own = max(stored, key=lambda it: mine.generation if (mine := records.record_for(it, key)) else 0, default=None)
-        deciding = self._deciding.get(key, {})
-        found = records.latest_record(
-            key, own, [it for place, it in deciding.items() if self._may_decide(key, place, it, gangs)]
-        )
+        own = [it.record for it in self.objects_of(key) if it.record is not None]
+        deciding = self._deciding.get(key, {}).items()
+        others = [it for place, it in deciding if self._may_decide(key, place, it, gangs)]
+        found = records.latest_record(key, own, others)
         # A record that a user writes must not evict the pods of another namespace.
         if found is None or self._across:
             return found

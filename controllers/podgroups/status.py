@@ -115,7 +115,7 @@ class PodGroupEventWriter:
     def __init__(self, client: Client, limiter: RateLimiter, clock: Callable[[], float]) -> None:
         self._recorder, self._limiter, self._clock = EventRecorder(client, names.PROGRAM, clock), limiter, clock
         self._written: dict[PodGroupKey, set[_Identity]] = {}
-        self._last: dict[tuple[PodGroupKey, str], tuple[str, float]] = {}
+        self._last: dict[PodGroupKey, dict[str, tuple[str, float]]] = {}
         """By reason: the last fact, and when it was written."""
 
     async def write_events(self, report: GroupStatus) -> float | None:
@@ -134,8 +134,7 @@ class PodGroupEventWriter:
     def forget_group(self, key: PodGroupKey) -> None:
         """Drops the state of a group that is gone."""
         self._written.pop(key, None)
-        for known in [it for it in self._last if it[0] == key]:
-            del self._last[known]
+        self._last.pop(key, None)
 
     def _is_new(self, report: GroupStatus, event: GroupEvent) -> bool:
         if event.occurred_at is not None and self._clock() - event.occurred_at > MAX_EVENT_AGE:
@@ -144,7 +143,7 @@ class PodGroupEventWriter:
         return any(_identity(event, it) not in written for it in _objects(report, event))
 
     def _wait(self, report: GroupStatus, event: GroupEvent) -> float:
-        fact, at = self._last.get((report.key, event.reason), ("", -math.inf))
+        fact, at = self._last.get(report.key, {}).get(event.reason, ("", -math.inf))
         spacing = 0.0 if fact == event.dedup_key else at + EVENT_SPACING - monotonic()
         return max(0.0, event.not_before - self._clock(), spacing)
 
@@ -161,7 +160,7 @@ class PodGroupEventWriter:
                 about, event.reason, event.message, fact=" ".join(identity), warning=event.warning
             )
             written.add(identity)
-        self._last[report.key, event.reason] = event.dedup_key, monotonic()
+        self._last.setdefault(report.key, {})[event.reason] = event.dedup_key, monotonic()
 
 
 def _events(report: GroupStatus) -> Iterator[GroupEvent]:

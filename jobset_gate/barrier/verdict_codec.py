@@ -53,6 +53,12 @@ def parse_number(text: str | None, otherwise: int) -> int:
     return otherwise
 
 
+def parse_generation(uid: str, attempt: str, epoch: str) -> Generation | None:
+    """None without a UID or one of the numbers."""
+    numbers = parse_number(attempt, -1), parse_number(epoch, -1)
+    return Generation(uid, *numbers) if uid and min(numbers) >= 0 else None
+
+
 def render(verdict: Verdict) -> str:
     """`<release|timeout> <uid> <attempt> <epoch> <cause>`, then the message, at most 1 KiB of it."""
     its = verdict.generation
@@ -68,14 +74,12 @@ def parse(text: str) -> Verdict | None:
     words = head.split(" ")
     if len(words) != 5 or words[0] not in set(VerdictKind) or words[4] not in CAUSES:
         return None
-    if not words[1] or not words[1].isprintable():
-        return None
-    attempt, its_epoch = parse_number(words[2], -1), parse_number(words[3], -1)
-    if attempt < 0 or its_epoch < 0:
+    generation = parse_generation(*words[1:4])
+    if generation is None or not generation.uid.isprintable():
         return None
     return Verdict(
         kind=VerdictKind(words[0]),
-        generation=Generation(words[1], attempt, its_epoch),
+        generation=generation,
         cause=words[4],
         message=truncate(terminal_text.lines(message.removesuffix("\n")), MESSAGE_LIMIT),
     )
@@ -107,10 +111,8 @@ def render_clock(clock: WaitingSince) -> str:
 def parse_clock(text: str) -> WaitingSince | None:
     """None for a text that `render_clock` does not write."""
     words = text.split(" ")
-    if len(words) != 4 or not words[0]:
-        return None
-    attempt, its_epoch = parse_number(words[1], -1), parse_number(words[2], -1)
-    if attempt < 0 or its_epoch < 0:
+    generation = parse_generation(*words[:3]) if len(words) == 4 else None
+    if generation is None:
         return None
     try:
         at = datetime.fromisoformat(words[3])
@@ -119,7 +121,7 @@ def parse_clock(text: str) -> WaitingSince | None:
     # The calendar's first and last day overflow in other time zones.
     if at.tzinfo is None or not 0 <= at.timestamp() <= _LATEST:
         return None
-    return WaitingSince(generation=Generation(words[0], attempt, its_epoch), at=at.timestamp())
+    return WaitingSince(generation=generation, at=at.timestamp())
 
 
 def parse_membership(data: Mapping[str, str]) -> Membership | None:

@@ -110,22 +110,16 @@ def record_for(record: AdmissionRecord, key: PodGroupKey) -> AdmissionRecord | N
 
 
 def latest_record(
-    key: PodGroupKey, own: AdmissionRecord | None, others: Iterable[AdmissionRecord] = ()
+    key: PodGroupKey, own: Iterable[AdmissionRecord], others: Iterable[AdmissionRecord] = ()
 ) -> AdmissionRecord | None:
-    """The valid record of a gang, of those stored with it and with other gangs.
+    """The valid record of a gang, of those on its own objects, and on that of the first gang of its GangGroup.
 
     The higher generation; of one generation the record stored with the first gang, where it is updated.
     """
-    found: tuple[int, bool, AdmissionRecord] | None = None
-    for record in (own, *others) if own is not None else others:
-        read = record_for(record, key)
-        if read is None:
-            continue
-        # A copy stored with another gang than the first is as old as the decision.
-        first = record is not own or record.gangs[0][0] == key
-        if found is None or (read.generation, first) > found[:2]:
-            found = read.generation, first, read
-    return None if found is None else found[2]
+    # A copy stored with another gang than the first is as old as the decision.
+    found = [(it.generation, it.gangs[0][0] == key, it) for each in own if (it := record_for(each, key)) is not None]
+    found += [(it.generation, True, it) for each in others if (it := record_for(each, key)) is not None]
+    return max(found, key=lambda it: it[:2], default=(0, False, None))[2]
 
 
 def encode_record(record: AdmissionRecord) -> str:

@@ -284,8 +284,8 @@ def _parse_request_line(line: str) -> tuple[GangKey, str, Generation, str]:
         parts.insert(4, "")  # no workload
     if source is not None and method == "GET" and version.startswith("HTTP/1.") and len(parts) == 10:
         namespace, name, token, uid, attempt, epoch, pod = parts[3:]
-        generation = Generation(uid, verdict_codec.parse_number(attempt, -1), verdict_codec.parse_number(epoch, -1))
-        if uid and generation.attempt >= 0 and generation.epoch >= 0 and 0 < len(pod) <= _LONGEST_UID:
+        generation = verdict_codec.parse_generation(uid, attempt, epoch)
+        if generation is not None and 0 < len(pod) <= _LONGEST_UID:
             return GangKey(namespace, name, source.name), token, generation, pod
     raise RequestRefused(400, "malformed", _SHAPE)
 

@@ -68,10 +68,10 @@ def test_each_gang_reads_its_own_part_of_a_decision() -> None:
 
 def test_the_higher_generation_holds_wherever_it_stands() -> None:
     together, alone = record((ONE, 1), (TWO, 4)), record((TWO, 5))
-    assert records.latest_record(TWO, alone, [together]) == alone
-    assert records.latest_record(key("three"), alone, [together]) is None, "it names the gang nowhere"
+    assert records.latest_record(TWO, [alone], [together]) == alone
+    assert records.latest_record(key("three"), [alone], [together]) is None, "it names the gang nowhere"
     later = record((ONE, 2), (TWO, 6))
-    found = records.latest_record(TWO, alone, [later])
+    found = records.latest_record(TWO, [alone], [later])
     assert found is not None
     assert found.generation == 6
 
@@ -80,10 +80,10 @@ def test_of_one_generation_the_first_gangs_word_counts_more_than_a_copy() -> Non
     """It is where changes are made: the copy knows nothing of them."""
     copy = record((ONE, 1), (TWO, 4))
     original = msgspec.structs.replace(copy, stage=AdmissionState.CLOSED)
-    found = records.latest_record(TWO, copy, [original])
+    found = records.latest_record(TWO, [copy], [original])
     assert found is not None
     assert found.stage is AdmissionState.CLOSED
-    assert records.latest_record(TWO, copy, []) == records.record_for(copy, TWO), "unless the first is gone"
+    assert records.latest_record(TWO, [copy], []) == records.record_for(copy, TWO), "unless the first is gone"
 
 
 def test_of_a_decision_a_namespace_has_its_own_part() -> None:

@@ -269,7 +269,7 @@ async def test_only_what_this_group_has_suspended_is_resumed(place: EvictorHarne
     await place.evictor.resume_owners(HELD, 3, NAMESPACE)
     resumed = {name for name in (*marks, "users") if not (await place.mark_of(JOBS, name))[0]}
     assert resumed == {"mine", "older"}
-    await place.evictor.resume_owners_where(lambda held, _: held == "0")
+    await place.evictor.resume_owners_where(lambda mark: mark[0] == "0")
     assert await place.mark_of(JOBS, "another") == (False, None)
     assert await place.mark_of(JOBS, "newer") == (True, f"{HELD}.4")
 
