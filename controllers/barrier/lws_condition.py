@@ -80,8 +80,10 @@ class LwsConditionWriter:
             return None
         if (wait := max(wait, self._retry_at.get(key, -math.inf) - monotonic())) > 0:
             return wait
+        # None removes it: the config was removed, and the groups that come do not wait for each other.
+        bodies = [] if condition is None else [condition_body(condition, seen.condition, self._clock())]
         try:
-            await self._write(seen, condition)
+            await write_shared_condition(self._client, seen, bodies)
         except NotFound:
             return None  # deleted
         except Conflict as changed:
@@ -130,11 +132,6 @@ class LwsConditionWriter:
         # Written, and the watch has not shown it yet, or another client removed it; or the message alone differs.
         slowly = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
         return max(0.0, at + self._interval - monotonic()) if slowly else 0.0
-
-    async def _write(self, seen: lws.LeaderWorkerSetSeen, condition: DesiredCondition | None) -> None:
-        """None removes it: the config was removed, and the groups that come do not wait for each other."""
-        bodies = [] if condition is None else [condition_body(condition, seen.condition, self._clock())]
-        await write_shared_condition(self._client, seen, bodies)
 
     def _on_error(self, key: GangKey, error: Exception) -> float | None:
         if is_namespace_terminating(error):

@@ -110,6 +110,7 @@ class PodGroupCache:
             members=entry.members,
             created=created,
             record_ref=None if home is None else home.ref,
+            own_record=None if home is None else home.record,
             record=self._trusted(group, self._records.record_of(key, group.gangs)),
             pod_group_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,

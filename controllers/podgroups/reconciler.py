@@ -15,9 +15,8 @@ from controllers.podgroups.evictor import Evictor
 from controllers.podgroups.native import NativePodGroups
 from controllers.podgroups.owners import OwnerCapacities
 from controllers.podgroups.pending import PendingQueue
-from controllers.podgroups.record_store import RecordStore, parse_stored
+from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
-from jobset_gate import names
 from jobset_gate.kube.errors import Forbidden, is_namespace_terminating
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.model import PodGroupKey, group_label
@@ -61,8 +60,6 @@ class PodGroupReconciler:
         self._cache, self._store, self._ungater, self._deadline = cache, store, ungater, deadline
         self._evictor, self._capacities, self._pending, self._native = evictor, capacities, pending, native
         self._enqueue, self._clock = enqueue, clock
-        self._copied: dict[PodGroupKey, int] = {}
-        """Generations whose record was copied to the group's own object."""
         self.blocked: dict[PodGroupKey, str] = {}
         """Why evictions do not get on."""
         self._suspended: dict[PodGroupKey, tuple[str, int]] = {}
@@ -106,7 +103,6 @@ class PodGroupReconciler:
         self._recreated.discard(key)
         self._bare.discard(key)
         self.blocked.pop(key, None)
-        self._copied.pop(key, None)
 
     # --- Admitted groups ----------------------------------------------------------------------------------------------
 
@@ -158,13 +154,11 @@ class PodGroupReconciler:
 
     async def _copy_record(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """Copies a record from another gang's object to the group's own: the other may be deleted first."""
-        if self._copied.get(key) == record.generation or (seen.record_ref is None and seen.group.pod_group_missing):
+        if seen.record_ref is None and seen.group.pod_group_missing:
             return
-        own = parse_stored(seen.annotations.get(names.POD_GROUP_RECORD, ""))
-        mine = None if own is None else record_for(own, key)
-        if mine is None or mine.generation < record.generation:
+        own = None if seen.own_record is None else record_for(seen.own_record, key)
+        if own is None or own.generation < record.generation:
             await self._store.write_record(seen, record)
-        self._copied[key] = record.generation
 
     def _is_over(self, gangs: dict[PodGroupKey, GroupSnapshot]) -> bool:
         """An admission is over for all its gangs at once: until then a new pod of one takes a free place in it."""

@@ -14,7 +14,6 @@ import structlog
 
 from controllers.podgroups.record_cache import ObjectPlace
 from jobset_gate import names
-from jobset_gate.errors import Malformed
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import (
     AlreadyExists,
@@ -184,14 +183,6 @@ class RecordStore:
     def _observe_absence(self, ref: RecordRef, known: ObjectVersion | None) -> None:
         left = self._stores[ref.api].observe_absence((ref.namespace, ref.name), known)
         self._set_record_object((ref.api, ref.namespace, ref.name), left)
-
-
-def parse_stored(text: str) -> AdmissionRecord | None:
-    """A stored record; None where there is none, or the text is none of ours."""
-    try:
-        return records.decode_record(text) if text else None
-    except Malformed:
-        return None
 
 
 def resource_of(api: str) -> Resource:

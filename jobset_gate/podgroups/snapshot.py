@@ -156,6 +156,8 @@ class GroupSnapshot(Value, frozen=True):
     """Of its PodGroup, else of its oldest member."""
     record_ref: RecordRef | None = None
     """None: its PodGroup is missing, or its ConfigMap not created yet."""
+    own_record: AdmissionRecord | None = None
+    """As that object stores it."""
     record: AdmissionRecord | None = None
     """The last decision, stored with it or with the first gang of its GangGroup."""
     pod_group_status: Mapping[str, object] = MappingProxyType({})
