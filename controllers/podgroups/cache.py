@@ -113,7 +113,7 @@ class PodGroupCache:
             own_record=None if home is None else home.record,
             record=self._trusted(group, self._records.record_of(key, group.gangs)),
             pod_group_status={} if pod_group is None else pod_group.status,
-            annotations={} if home is None else home.annotations,
+            state="" if home is None else home.state,
             status_managers=() if pod_group is None else pod_group.status_managers,
         )
 

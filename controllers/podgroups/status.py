@@ -283,7 +283,7 @@ class PodGroupStatusWriter:
 
     def _patch_for(self, report: GroupStatus, written: _Written, ref: RecordRef, fields: frozenset[str]) -> _Patch:
         text, status = podgroup_status.state_text(report), report.snapshot.pod_group_status
-        state = None if text == report.snapshot.annotations.get(names.POD_GROUP_STATE) else text
+        state = None if text == report.snapshot.state else text
         if not ref.api or report.managers:
             return _Patch({}, state, urgent=True)
         desired = podgroup_status.desired_status(report, ref.api, fields, status, self._clock())

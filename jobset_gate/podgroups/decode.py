@@ -259,7 +259,7 @@ def decode_pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
         ref=ref,
         pod_group=pod_group,
         created=epoch_seconds(meta.creation_timestamp),
-        annotations=_known_annotations(annotations),
+        state=annotations.get(names.POD_GROUP_STATE, "")[:_MAX_STATE],
         status=as_map(_decoded(seen.status)),
         status_managers=tuple(sorted(writers - {names.FIELD_MANAGER}))[:_MAX_MANAGERS],
         # A PodGroup restored from a copy has the record of another.
@@ -282,7 +282,7 @@ def decode_config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
         ref=_ref("", meta),
         key=key,
         created=epoch_seconds(meta.creation_timestamp),
-        annotations=_known_annotations(annotations),
+        state=annotations.get(names.POD_GROUP_STATE, "")[:_MAX_STATE],
         record=found,
         problem=problem,
     )
@@ -306,12 +306,6 @@ def parse_key(text: str) -> PodGroupKey | None:
 
 def _decoded(raw: msgspec.Raw) -> Any:
     return msgspec.json.decode(raw) if len(memoryview(raw)) <= _MAX_JSON else _TOO_LARGE
-
-
-def _known_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Only ours is kept, since users may have any number of others."""
-    state = annotations.get(names.POD_GROUP_STATE)
-    return {} if state is None else {names.POD_GROUP_STATE: state[:_MAX_STATE]}
 
 
 def _ref(api: str, meta: wire.RecordObjectMeta) -> RecordRef:

@@ -60,7 +60,7 @@ def published_reason(seen: GroupSnapshot) -> GroupReason | None:
     condition = group_condition(seen.pod_group_status)
     if condition:
         return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
-    parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)
+    parts = seen.state.split(": ", 2)
     return GroupReason(reason=parts[1], message=parts[2]) if len(parts) == 3 else None
 
 

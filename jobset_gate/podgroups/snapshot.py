@@ -136,7 +136,8 @@ class RecordObject(Value, frozen=True):
     """Of a ConfigMap. A PodGroup belongs to every flavor that reads its API group."""
     pod_group: PodGroupSource | None = None
     created: float = 0.0
-    annotations: Mapping[str, str] = MappingProxyType({})
+    state: str = ""
+    """Our annotation with its state."""
     status: Mapping[str, object] = MappingProxyType({})
     """As JSON."""
     status_managers: tuple[str, ...] = ()
@@ -162,8 +163,8 @@ class GroupSnapshot(Value, frozen=True):
     """The last decision, stored with it or with the first gang of its GangGroup."""
     pod_group_status: Mapping[str, object] = MappingProxyType({})
     """status of its PodGroup, as JSON."""
-    annotations: Mapping[str, str] = MappingProxyType({})
-    """Of the object that stores the record."""
+    state: str = ""
+    """The annotation of the object that stores the record."""
     status_managers: tuple[str, ...] = ()
     """Other field managers of its PodGroup's status; then it is only read (G5)."""
 

@@ -62,7 +62,7 @@ def group_snapshot(
         record_ref=None if home is None else home.ref,
         record=record,
         pod_group_status={} if home is None else home.status,
-        annotations={} if home is None else home.annotations,
+        state="" if home is None else home.state,
         status_managers=() if home is None else home.status_managers,
     )
 

@@ -219,7 +219,7 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
     assert seen.pod_group.spec.minimum == 4
     assert seen.created == TEN_O_CLOCK - 3600
     assert seen.status == {"phase": "Pending"}
-    assert seen.annotations == {names.POD_GROUP_STATE: "Pending: c: d"}
+    assert seen.state == "Pending: c: d"
     assert seen.status_managers == ("their-controller",)
     assert (seen.record, seen.problem) == (None, None)
 

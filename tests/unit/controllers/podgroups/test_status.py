@@ -142,9 +142,8 @@ async def test_a_group_without_a_pod_group_has_the_annotation_on_the_configmap_o
     async with status_harness(api) as at:
         for _ in range(2):
             notes = api.stored(CONFIGMAPS, "team", ref.name)["metadata"]["annotations"]
-            await settled(
-                at, msgspec.structs.replace(group_snapshot(pod("a")), record_ref=ref, annotations=notes), ROOM
-            )
+            state = notes.get(names.POD_GROUP_STATE, "")
+            await settled(at, msgspec.structs.replace(group_snapshot(pod("a")), record_ref=ref, state=state), ROOM)
         notes = api.stored(CONFIGMAPS, "team", ref.name)["metadata"]["annotations"]
         assert notes[names.POD_GROUP_STATE].endswith("needs 4 cpu, 2 free")
         assert [what for what, _ in api.log].count("annotations") == 1
