@@ -136,7 +136,7 @@ class LiveReader:
             _log.warning("events not read, the verdict says less", namespace=namespace, error=str(error))
             return _NO_EVENTS
 
-    async def list_denials(self, namespace: str, kind: str = "Job") -> dict[str, str]:
+    async def list_denials(self, namespace: str, kind: str) -> dict[str, str]:
         """By object of this kind, which creates pods, the message of the last rejected pod.
 
         Raises the error of a failed list.

@@ -7,10 +7,9 @@ import msgspec
 import structlog
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.live_reader import LiveReader, creator_kind
+from controllers.barrier.creation_problems import CreationProblems
+from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
-from controllers.barrier.owner_reader import OwnerReader
-from controllers.barrier.quota_denials import QuotaDenials
 from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
@@ -46,8 +45,7 @@ class GangReconciler:
         self._cache, self._verdict_store = cache, verdict_store
         self._waiters, self._patcher = waiters, patcher
         self._status, self._live_reader, self._metrics = status, live_reader, metrics
-        self._quota_denials = QuotaDenials(live_reader)
-        self._owners = OwnerReader(live_reader)
+        self._creation = CreationProblems(live_reader)
         self._now = now
         self.on_decided: Callable[[GangKey, GangSnapshot, Decide], None] = lambda *_: None
         """Called after this process wrote a verdict."""
@@ -59,7 +57,7 @@ class GangReconciler:
         if seen is None:
             self._forget_gang(key)
             return None
-        facts, reads = await self._confirm(key, self._owners.with_capacity(self._quota_denials.with_denials(seen)))
+        facts, reads = await self._confirm(key, self._creation.with_known(seen))
         decision = decide_on(facts)
         try:
             requeue_after = await self._act(key, facts.seen, decision)
@@ -147,11 +145,7 @@ class GangReconciler:
             self._metrics.on_waiting(key, seen, decision)
         self._status.set_desired(seen.workload, decision.condition)
         self._warn(key, seen)
-        delays = (
-            decision.requeue_after,
-            await self._quota_denials.poll_denials(key, decision.missing, creator_kind(seen)),
-            await self._owners.poll_owner(seen, decision.missing),
-        )
+        delays = decision.requeue_after, await self._creation.poll(seen, decision.missing)
         return min((it for it in delays if it is not None), default=None)
 
     def _warn(self, key: GangKey, seen: GangSnapshot) -> None:
@@ -179,8 +173,7 @@ class GangReconciler:
         if not fresh:
             await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock, decision.condition)
             await self._waiters.answer_requests(key, decision.verdict, seen.pods)
-        self._quota_denials.forget_gang(key)
-        self._owners.forget_gang(key)
+        self._creation.forget_gang(key)
         requeue_after = self._patcher.set_waiting_pods(
             key, _waiting_pods(seen, decision.verdict), decision.verdict, fresh=fresh
         )
@@ -192,8 +185,7 @@ class GangReconciler:
 
     def _quiesce(self, key: GangKey) -> None:
         self._patcher.forget_gang(key)
-        self._quota_denials.forget_gang(key)
-        self._owners.forget_gang(key)
+        self._creation.forget_gang(key)
         self._status.quiesce(key)
         self._metrics.forget_gang(key)
 

@@ -149,7 +149,7 @@ class StatusView:
             return  # deleted meanwhile: the next refresh drops it
         seen, why = found
         # The same objects as before, unless the group has changed.
-        sources = (seen.group, seen.members, seen.record, seen.pod_group_status, seen.annotations, why)
+        sources = (seen.group, seen.members, seen.record, seen.pod_group_status, seen.state, why)
         id_, before = self._groups.get(key, ("", ()))
         row = self.rows.get(id_)
         late = row is not None and row.until is not None and row.until <= now

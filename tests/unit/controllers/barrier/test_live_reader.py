@@ -214,7 +214,7 @@ async def test_150_events_of_almost_etcds_limit_cost_the_memory_of_one() -> None
     found: dict[str, str] = {}
 
     async def read(client: Client) -> None:
-        found.update(await LiveReader(client).list_denials("ns"))
+        found.update(await LiveReader(client).list_denials("ns", "Job"))
 
     async with ScriptedServer() as server, Client(Access(server.url)) as client:
         server.lists.extend([every] * 100)

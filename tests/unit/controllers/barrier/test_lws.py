@@ -227,6 +227,6 @@ async def test_a_rejected_worker_is_known_from_its_stateful_set(vllm: LwsControl
     await vllm.reconcile()
     await asyncio.sleep(11)
     await vllm.reconcile()
-    assert [message for _, message in vllm.reconciler._quota_denials.with_denials(vllm.seen).denials] == [
+    assert [message for _, message in vllm.reconciler._creation.with_known(vllm.seen).denials] == [
         "exceeded quota: gpus, requested"
     ]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from controllers.barrier.owner_reader import FIRST_READ_AFTER
+from controllers.barrier.creation_problems import FIRST_READ_AFTER
 from jobset_gate import names
 from jobset_gate.barrier.integrity import is_config_map_canonical
 from jobset_gate.barrier.model import GangKey, VerdictKind

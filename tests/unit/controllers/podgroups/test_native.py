@@ -143,11 +143,11 @@ async def test_the_pod_group_is_made_once_and_again_if_it_was_deleted() -> None:
     for _ in range(3):
         await found.hand_over_group(SEEN, RECORD)
     assert world.calls.count("create v1alpha2") == 1
+    assert world.stored is not None
+    assert world.stored["spec"]["schedulingPolicy"]["gang"]["minCount"] == RECORD.minimum
     world.stored = None
     await found.hand_over_group(SEEN, RECORD)
     assert world.calls.count("create v1alpha2") == 2
-    assert world.stored is not None
-    assert world.stored["spec"]["schedulingPolicy"]["gang"]["minCount"] == RECORD.minimum
 
 
 async def test_a_successor_finds_it_made() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
+from controllers.barrier.creation_problems import FIRST_POLL_AFTER, POLL_EVERY, CreationProblems
 from controllers.barrier.live_reader import LiveReader
-from controllers.barrier.quota_denials import FIRST_POLL_AFTER, POLL_EVERY, QuotaDenials
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Wait
-from jobset_gate.barrier.model import GangKey, GangSnapshot
+from jobset_gate.barrier.model import GangSnapshot
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import decided
@@ -18,21 +19,24 @@ from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
 from tests.unit.controllers.barrier.test_live_reader import tell
 
-TRAIN = GangKey("default", "train")
 LACKING = gangs.gang(gangs.pod(0))
 """Its second pod was never made."""
 WORDS = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
 
 
+def _named(name: str) -> GangSnapshot:
+    return msgspec.structs.replace(LACKING, workload=msgspec.structs.replace(LACKING.workload, name=name))
+
+
 @pytest.fixture
-def hearing(memory: MemoryClient) -> QuotaDenials:
-    return QuotaDenials(LiveReader(memory.client))
+def hearing(memory: MemoryClient) -> CreationProblems:
+    return CreationProblems(LiveReader(memory.client))
 
 
-async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangKey = TRAIN) -> tuple[str, float | None]:
+async def passes(hearing: CreationProblems, seen: GangSnapshot = LACKING) -> tuple[str, float | None]:
     """What the condition says in this pass, and when the next one is due."""
-    decision = decided(Wait, hearing.with_denials(seen), gangs.T0)
-    return decision.condition.message, await hearing.poll_denials(key, decision.missing)
+    decision = decided(Wait, hearing.with_known(seen), gangs.T0)
+    return decision.condition.message, await hearing.poll(seen, decision.missing)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,7 @@ async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangK
     ids=["jobset", "job"],
 )
 async def test_what_a_quota_refuses_is_reported_once_it_has_lasted(
-    api: Api, hearing: QuotaDenials, api_calls: CallBlocker, seen: GangSnapshot, slot: str
+    api: Api, hearing: CreationProblems, api_calls: CallBlocker, seen: GangSnapshot, slot: str
 ) -> None:
     tell(api, "Job", seen.jobs[0].name, "FailedCreate", WORDS)
     before, wait = await passes(hearing, seen)
@@ -55,18 +59,18 @@ async def test_what_a_quota_refuses_is_reported_once_it_has_lasted(
 
 
 async def test_all_gangs_of_a_namespace_are_served_by_one_question(
-    hearing: QuotaDenials, api_calls: CallBlocker
+    hearing: CreationProblems, api_calls: CallBlocker
 ) -> None:
-    others = [GangKey("default", f"other-{number}") for number in range(20)]
-    for key in others:
-        await passes(hearing, key=key)
+    others = [_named(f"other-{number}") for number in range(20)]
+    for seen in others:
+        await passes(hearing, seen)
     await asyncio.sleep(FIRST_POLL_AFTER)
-    for key in others:
-        assert (await passes(hearing, key=key))[1] == POLL_EVERY
+    for seen in others:
+        assert (await passes(hearing, seen))[1] == POLL_EVERY
     assert len(api_calls.calls) == 1
 
 
-async def test_a_quota_that_was_raised_is_not_reported_of_any_more(api: Api, hearing: QuotaDenials) -> None:
+async def test_a_quota_that_was_raised_is_not_reported_of_any_more(api: Api, hearing: CreationProblems) -> None:
     tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
     await passes(hearing)
     await asyncio.sleep(FIRST_POLL_AFTER)
