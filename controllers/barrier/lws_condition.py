@@ -72,7 +72,8 @@ class LwsConditionWriter:
         """Writes the condition if it is due. Returns seconds to the next attempt, None if it stands."""
         seen = self._cache.leader_worker_sets.get((key.namespace, key.name))
         if seen is None or seen.deleting:
-            self._forget(key)
+            self._written.pop(key, None)
+            self._retry_at.pop(key, None)
             return None
         condition = self.condition_of(seen) if seen.has_config else None
         wait = self._write_delay(key, seen, condition)
@@ -94,10 +95,6 @@ class LwsConditionWriter:
         if condition is not None:
             self._written[key] = monotonic(), seen.uid, condition
         return None
-
-    def _forget(self, key: GangKey) -> None:
-        self._written.pop(key, None)
-        self._retry_at.pop(key, None)
 
     def condition_of(self, seen: lws.LeaderWorkerSetSeen) -> DesiredCondition:
         """What it should say now."""

@@ -108,8 +108,7 @@ class VerdictStore:
                 type=wire.ConfigMap,
             )
         except (Conflict, NotFound) as beaten:
-            await self.get_config_map(key)
-            raise Requeue(f"the ConfigMap of gang {key} was changed by another client") from beaten
+            raise await self._lost_race(key) from beaten
         self._set_config_map(key, stored)
 
     async def _create(self, key: GangKey, body: dict[str, Any]) -> None:
@@ -117,8 +116,7 @@ class VerdictStore:
             stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.ConfigMap)
         except AlreadyExists as taken:
             # Created before a crash, by another replica, or unrelated.
-            await self.get_config_map(key)
-            raise Requeue(f"the ConfigMap of gang {key} exists already") from taken
+            raise await self._lost_race(key) from taken
         self._set_config_map(key, stored)
 
     async def _replace(self, key: GangKey, gate: ConfigMapSeen, body: dict[str, Any]) -> None:
@@ -127,8 +125,7 @@ class VerdictStore:
         try:
             stored = await self._client.replace(CONFIGMAPS, body, type=wire.ConfigMap)
         except (Conflict, NotFound) as beaten:
-            await self.get_config_map(key)
-            raise Requeue(f"the ConfigMap of gang {key} was changed by another client") from beaten
+            raise await self._lost_race(key) from beaten
         except Invalid as refused:
             if not _is_immutable(refused):
                 raise
@@ -155,9 +152,13 @@ class VerdictStore:
                 CONFIGMAPS, gate.name, gate.namespace, uid=gate.uid, resource_version=gate.resource_version
             )
         except (Conflict, NotFound) as changed:
-            await self.get_config_map(key)
-            raise Requeue(f"the ConfigMap of gang {key} was changed by another client") from changed
+            raise await self._lost_race(key) from changed
         self._set_absent(key, ObjectVersion(gate.uid, gate.resource_version))
+
+    async def _lost_race(self, key: GangKey) -> Requeue:
+        """After another client's write, which is read; raises ConfigMapConflict if the ConfigMap is unrelated."""
+        await self.get_config_map(key)
+        return Requeue(f"the ConfigMap of gang {key} was changed by another client")
 
     def _set_config_map(self, key: GangKey, stored: wire.ConfigMap) -> ConfigMapSeen | None:
         gate = self._store.observe_object(stored)

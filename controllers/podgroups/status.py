@@ -218,7 +218,7 @@ class _Written:
 
 class PodGroupStatusWriter:
     """Statuses of all groups. `observe` puts the answers to its writes, by API group, into the informers' caches;
-    `clock`: Unix time, for what is written; `monotonic` measures pauses.
+    `clock`: Unix time, for what is written.
     """
 
     def __init__(
@@ -227,17 +227,15 @@ class PodGroupStatusWriter:
         limiter: RateLimiter,
         observe: Callable[[str, Any], None],
         clock: Callable[[], float],
-        monotonic: Callable[[], float] = monotonic,
     ) -> None:
-        self._client, self._limiter, self._observe = client, limiter, observe
-        self._clock, self._monotonic = clock, monotonic
+        self._client, self._limiter, self._observe, self._clock = client, limiter, observe, clock
         self._fields: TTLCache[str, frozenset[str]] = TTLCache(len(POD_GROUPS), monotonic)
         """By API group."""
         self._written: dict[PodGroupKey, _Written] = {}
 
     async def write_status(self, report: GroupStatus) -> float | None:
         """Writes what is due. Returns the seconds until the next write, None: there is nothing more to write."""
-        ref, now = report.record_ref, self._monotonic()
+        ref, now = report.record_ref, monotonic()
         if ref is None:
             return None
         written = self._of(report.key, ref)
@@ -266,7 +264,7 @@ class PodGroupStatusWriter:
         except (NotFound, Invalid) as refused:
             # A deleted object has events of its own; an invalid patch waits for the next change.
             _log.info("status not written", group=report.key.path, error=str(refused))
-        written.at, written.changed_at = self._monotonic(), None
+        written.at, written.changed_at = monotonic(), None
         return None
 
     def forget_group(self, key: PodGroupKey) -> None:

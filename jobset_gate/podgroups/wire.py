@@ -8,7 +8,15 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.barrier.wire import Condition, ManagedFields, ObjectMeta, TypedOwnerReference, WireMeta, WireStruct
+from jobset_gate.barrier.wire import (
+    Condition,
+    ManagedFields,
+    ObjectMeta,
+    SchedulingGate,
+    TypedOwnerReference,
+    WireMeta,
+    WireStruct,
+)
 
 Text = dict[str, str]
 
@@ -24,10 +32,6 @@ class DatedMeta(WireMeta, frozen=True):
 class GroupPodMeta(DatedMeta, frozen=True):
     labels: Text | None = None
     owner_references: tuple[TypedOwnerReference, ...] | None = None
-
-
-class SchedulingGate(WireStruct, frozen=True):
-    name: str = ""
 
 
 class SchedulingGroup(WireStruct, frozen=True):

@@ -107,7 +107,7 @@ class StreamConnection(asyncio.Protocol):
         # Ten thousand clients that close at once would block the loop: the CloseWatcher polls them in chunks instead.
         self.transport.pause_reading()
         self.transport.write(text if self._opened else _HEAD + text)
-        self._server.on_answer(self)
+        self._server.keepalive.remove_transport(self.transport)
         return not self.transport.is_closing()  # a write into a connection that was reset raises nothing
 
     def finish(self) -> None:
@@ -119,7 +119,7 @@ class StreamConnection(asyncio.Protocol):
         except OSError:  # reset meanwhile
             self.transport.abort()
             return
-        self._server.on_finish(self)
+        self._server.close_watcher.watch_connection(self)
 
     def disconnect(self) -> None:
         """Aborts the connection."""
@@ -144,7 +144,7 @@ class StreamConnection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + text)
             self.transport.close()
-        self._server.on_refused(refusal)
+        self._server.on_outcome(refusal.source, refusal.outcome)
 
 
 class StreamServer:
@@ -160,9 +160,9 @@ class StreamServer:
         listening: asyncio.Event | None = None,
     ) -> None:
         self._listening = listening or asyncio.Event()
-        self._waiters, self._host, self._port, self._on_outcome = waiters, host, port, on_outcome
-        self._keepalive = Keepalive()
-        self._close_watcher = CloseWatcher(self._on_received)
+        self._waiters, self._host, self._port, self.on_outcome = waiters, host, port, on_outcome
+        self.keepalive = Keepalive()
+        self.close_watcher = CloseWatcher(self._on_received)
         self._connections: set[StreamConnection] = set()
         self._idle: OrderedDict[StreamConnection, float] = OrderedDict()
         """Connections without a request, oldest first."""
@@ -184,8 +184,8 @@ class StreamServer:
                 while True:
                     await asyncio.sleep(TICK_SECONDS)
                     self._drop_idle()
-                    await self._keepalive.send_due()
-                    await self._close_watcher.poll_connections()
+                    await self.keepalive.send_due()
+                    await self.close_watcher.poll_connections()
                     self._waiters.deliveries.expire_deliveries()
         finally:
             self._listening.clear()
@@ -196,13 +196,13 @@ class StreamServer:
         """Registers the connection, or aborts it at a limit."""
         self._connections.add(connection)
         if len(self._connections) > self._max_connections or not self.url:
-            self._on_outcome("", "too_many" if self.url else "stopped")
+            self.on_outcome("", "too_many" if self.url else "stopped")
             connection.disconnect()
             return
         if len(self._idle) >= self._max_idle:
             # The oldest had the longest time to send its request.
             oldest, _ = self._idle.popitem(last=False)
-            self._on_outcome("", "too_many")
+            self.on_outcome("", "too_many")
             oldest.disconnect()
         self._idle[connection] = asyncio.get_running_loop().time()
 
@@ -213,33 +213,20 @@ class StreamServer:
             raise RequestRefused(503, "stopped", "no longer the leader")
         request = self._waiters.admit_request(*_parse_request_line(line), connection)
         if not request.answered and connection.transport is not None:
-            self._keepalive.add_transport(connection.transport)
+            self.keepalive.add_transport(connection.transport)
         return request
-
-    def on_answer(self, connection: StreamConnection) -> None:
-        """The verdict was sent: no more keepalives."""
-        if connection.transport is not None:
-            self._keepalive.remove_transport(connection.transport)
-
-    def on_finish(self, connection: StreamConnection) -> None:
-        """The answer is complete: wait for the client's close."""
-        self._close_watcher.watch_connection(connection)
-
-    def on_refused(self, refusal: RequestRefused) -> None:
-        """Counts a refused request."""
-        self._on_outcome(refusal.source, refusal.outcome)
 
     def on_close(self, connection: StreamConnection) -> None:
         """Removes the connection and its request."""
         self._connections.discard(connection)
         self._idle.pop(connection, None)
-        self._close_watcher.forget_connection(connection)
+        self.close_watcher.forget_connection(connection)
         if connection.transport is not None:
-            self._keepalive.remove_transport(connection.transport)
+            self.keepalive.remove_transport(connection.transport)
         if connection.request is not None:
             self._waiters.remove_request(connection.request)
             request = connection.request
-            self._on_outcome(request.key.source, "told" if request.acknowledged else "lost")
+            self.on_outcome(request.key.source, "told" if request.acknowledged else "lost")
 
     def _on_received(self, connection: StreamConnection) -> None:
         if connection.request is not None:

@@ -52,7 +52,7 @@ async def test_many_that_close_at_the_same_moment_are_released_a_few_at_a_time(
     await gate.book.answer_requests(TRAIN, verdict())
     assert [await client.verdict() for client in clients] == [TEXT] * many
     turns: list[int] = []
-    monkeypatch.setattr(gate.stream, "_on_outcome", lambda *_: turns.append(_turn(asyncio.get_running_loop())))
+    monkeypatch.setattr(gate.stream, "on_outcome", lambda *_: turns.append(_turn(asyncio.get_running_loop())))
     await until(lambda: len(turns) == many)
     assert max(turns.count(turn) for turn in turns) <= 100
 

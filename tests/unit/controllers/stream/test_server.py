@@ -215,7 +215,7 @@ async def test_a_client_that_is_gone_is_not_answered_and_gets_no_more_signs_of_l
     held.transport.abort()
     await gate.book.answer_requests(TRAIN, verdict())
     await until(lambda: gate.outcomes == ["lost"])
-    assert (gate.delivered, list(gate.stream._keepalive._last)) == (set(), [])
+    assert (gate.delivered, list(gate.stream.keepalive._last)) == (set(), [])
 
 
 async def test_beyond_the_files_that_the_process_may_open_connections_are_turned_away(
