@@ -4,7 +4,7 @@ The worker reads the group when its turn has come, so only the latest state is w
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -122,13 +122,12 @@ class PodGroupEventWriter:
         """Writes the Events that are due. Returns the seconds until the next one, None: there is none."""
         later: list[float] = []
         for event in _events(report):
-            if not self._is_new(report, event):
-                continue
+            about = self._unwritten(report, event)
             wait = self._wait(report, event)
-            if wait > 0:
+            if about and wait > 0:
                 later.append(wait)
-            else:
-                await self._write(report, event)
+            elif about:
+                await self._write(report, event, about)
         return min(later, default=None)
 
     def forget_group(self, key: PodGroupKey) -> None:
@@ -136,29 +135,26 @@ class PodGroupEventWriter:
         self._written.pop(key, None)
         self._last.pop(key, None)
 
-    def _is_new(self, report: GroupStatus, event: GroupEvent) -> bool:
+    def _unwritten(self, report: GroupStatus, event: GroupEvent) -> list[ObjectReference]:
+        """The objects that have yet to get this Event."""
         if event.occurred_at is not None and self._clock() - event.occurred_at > MAX_EVENT_AGE:
-            return False
+            return []
         written = self._written.get(report.key, set())
-        return any(_identity(event, it) not in written for it in _objects(report, event))
+        return [it for it in _objects(report, event) if _identity(event, it) not in written]
 
     def _wait(self, report: GroupStatus, event: GroupEvent) -> float:
         fact, at = self._last.get(report.key, {}).get(event.reason, ("", -math.inf))
         spacing = 0.0 if fact == event.dedup_key else at + EVENT_SPACING - monotonic()
         return max(0.0, event.not_before - self._clock(), spacing)
 
-    async def _write(self, report: GroupStatus, event: GroupEvent) -> None:
+    async def _write(self, report: GroupStatus, event: GroupEvent, about: Iterable[ObjectReference]) -> None:
         written = self._written.setdefault(report.key, set())
         if len(written) > MAX_REMEMBERED:
             written.clear()  # a repeated Event has the same name, and the API server refuses it
-        for about in _objects(report, event):
-            identity = _identity(event, about)
-            if identity in written:
-                continue
+        for it in about:
+            identity = _identity(event, it)
             await self._limiter.acquire()
-            await self._recorder.record(
-                about, event.reason, event.message, fact=" ".join(identity), warning=event.warning
-            )
+            await self._recorder.record(it, event.reason, event.message, fact=" ".join(identity), warning=event.warning)
             written.add(identity)
         self._last.setdefault(report.key, {})[event.reason] = event.dedup_key, monotonic()
 
