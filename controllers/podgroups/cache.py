@@ -134,9 +134,6 @@ class PodGroupCache:
         """Pods that our gate holds, of all groups."""
         return sum(pod.gated for it in self._members.entries() if it.key is not None for pod in it.members)
 
-    def __len__(self) -> int:
-        return len(self._members)
-
     # --- Details -----------------------------------------------------------------------------------------------------
 
     def _on_pod(self, entry: PodGroupEntry, old: MemberPod | None, new: MemberPod | None) -> None:

@@ -1,6 +1,6 @@
 """Which pod belongs to which group: by its label, or by what it names once it is bound without one (G2)."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -143,12 +143,9 @@ class PodMembership:
         if entry.empty and (entry.key is None or not self._has_record_object(entry.key)):
             self._entries.pop((namespace, entry.label), None)
 
-    def entries(self) -> Iterable[PodGroupEntry]:
+    def entries(self) -> list[PodGroupEntry]:
         """A copy of the list of entries."""
         return list(self._entries.values())
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
 
 def _entry_key(member: MemberPod) -> _EntryKey:

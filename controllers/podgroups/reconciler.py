@@ -110,7 +110,9 @@ class PodGroupReconciler:
         gangs = self._admitted_with(record, seen)
         holder, over = generation.record_holder(record, gangs), False
         if record.stage is AdmissionState.OPEN:
-            over = self._is_over(gangs if key in gangs else {key: seen})
+            # Over for all its gangs at once: until then a new pod of one takes a free place in it.
+            all_ = gangs if key in gangs else {key: seen}
+            over = generation.is_over([(gang, self._was_ungated(it, gang)) for it, gang in all_.items()])
             await self._ungate(key, seen, record, over=over)
         if holder is None:
             return None  # its object is gone, and the record with it
@@ -159,10 +161,6 @@ class PodGroupReconciler:
         own = None if seen.own_record is None else record_for(seen.own_record, key)
         if own is None or own.generation < record.generation:
             await self._store.write_record(seen, record)
-
-    def _is_over(self, gangs: dict[PodGroupKey, GroupSnapshot]) -> bool:
-        """An admission is over for all its gangs at once: until then a new pod of one takes a free place in it."""
-        return generation.is_over([(seen, self._was_ungated(key, seen)) for key, seen in gangs.items()])
 
     def _was_ungated(self, key: PodGroupKey, seen: GroupSnapshot) -> bool:
         """Whether this process removed gates of this generation, and the informer has delivered all of that."""

@@ -283,7 +283,7 @@ def _state(member: MemberPod, gone: Collection[str]) -> MemberState:
 def _gone_owners(members: Sequence[MemberPod]) -> set[str]:
     """UIDs of owners whose name another owner has created pods with since."""
     makers = {it.controller.uid: it.controller for it in members if it.controller is not None}
-    if not have_same_name(makers.values()):
+    if len({_title(it) for it in makers.values()}) == len(makers):
         return set()
     last: dict[tuple[str, str, str], tuple[tuple[float, bool, int], str]] = {}
     for it in members:
@@ -291,11 +291,6 @@ def _gone_owners(members: Sequence[MemberPod]) -> set[str]:
             made = (it.created, it.gated, it.generation), it.controller.uid
             last[_title(it.controller)] = max(last.get(_title(it.controller), made), made)
     return makers.keys() - {uid for _, uid in last.values()}
-
-
-def have_same_name(makers: Collection[ControllerRef]) -> bool:
-    """Whether two of these different owners have the same name."""
-    return len(makers) > 1 and len({_title(it) for it in makers}) < len(makers)
 
 
 def _title(maker: ControllerRef) -> tuple[str, str, str]:

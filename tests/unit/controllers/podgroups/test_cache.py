@@ -86,7 +86,7 @@ def test_an_empty_label_is_no_group() -> None:
     body = pod("a", held="")
     body["metadata"]["labels"][names.POD_GROUP_LABEL] = ""
     made.pods(body)
-    assert (made.keys(), len(made.cache)) == (set(), 0)
+    assert (made.keys(), made.cache._members.entries()) == (set(), [])
 
 
 def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
