@@ -15,7 +15,7 @@ class KubeError(JobsetGateError):
 
 
 class RequestFailed(KubeError):
-    """A request was sent, and did not give what was asked for."""
+    """A request to the API server that did not succeed."""
 
 
 class ConnectionStage(IntEnum):
