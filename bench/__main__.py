@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import abuse, crowd, decode, growth, latency, machine, memory, report, stream, webhook, writes
+from bench import abuse, admission, crowd, decode, growth, latency, machine, memory, report, stream, webhook, writes
 from bench.report import ResultTable
 from bench.scale import Scale
 
@@ -31,6 +31,7 @@ def benchmarks(*, real: bool) -> dict[str, Benchmark]:
         latency.NAME: lambda scale: latency.run(scale, real=real),
         crowd.NAME: crowd.run,
         webhook.NAME: webhook.run,
+        admission.NAME: lambda scale: admission.run(scale, real=real),
         growth.NAME: growth.run,
         writes.NAME: writes.run,
         memory.NAME: memory.run,
