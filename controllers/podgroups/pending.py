@@ -25,6 +25,9 @@ from jobset_gate.runtime.clock import monotonic
 RESYNC_SECONDS: Final = 5.0
 """Between two evaluations of what time alone changes: back-offs end, and reservations expire."""
 
+LAZY_SECONDS: Final = 0.8
+"""Until a change is evaluated that cannot admit the group itself."""
+
 MESSAGE_SECONDS: Final = 5.0
 """Until a group is reconciled for another message with the same reason: what it lacks changes with every bound pod."""
 
@@ -56,6 +59,7 @@ class PendingQueue:
         self._dirty: set[PodGroupKey] = set()
         self._started = False
         self._work = asyncio.Event()
+        self._lazy: asyncio.TimerHandle | None = None
         self._resynced = monotonic()
         self._domains, self._nodes_version = Domains(), -1
         self._candidates: dict[PodGroupKey, Candidate] = {}
@@ -79,15 +83,16 @@ class PendingQueue:
     def mark_dirty(self, key: PodGroupKey | None, *, lazy: bool = False) -> None:
         """A group has changed, or (None) capacity has, which matters only while a group waits for it.
 
-        `lazy`: no admission can follow from the change alone, so the next round is soon enough, unless the group waits
-        to be admitted. On a standby all changes are dropped.
+        `lazy`: no admission can follow from the change alone. On a standby all changes are dropped.
         """
         if not self._started or (key is None and not self.waiting):
             return
         if key is not None:
             self._dirty.add(key)
-        if not lazy or key in self._candidates:
+        if not lazy:
             self._work.set()
+        elif self._lazy is None:
+            self._lazy = asyncio.get_running_loop().call_later(LAZY_SECONDS, self._work.set)
 
     def set_reason(self, key: PodGroupKey, why: Hold | GroupReason | None) -> None:
         """Sets why a group is pending; None: it is not, or there is no reason to report."""
@@ -150,6 +155,9 @@ class PendingQueue:
     def begin(self) -> None:
         """Starts a round: from now on a change asks for another one."""
         self._work.clear()
+        if self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
         if monotonic() - self._resynced >= RESYNC_SECONDS:
             self._resynced = monotonic()
             self._dirty.update(self._reasons, self.admitted)
