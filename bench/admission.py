@@ -88,7 +88,8 @@ def table(found: Rates) -> ResultTable:
 async def _create(client: Client, source: str, what: str, size: int) -> float:
     """Pods per second."""
     namespace = _namespace(source, what)
-    left = [_pod(source, number, namespace) for number in range(size)]
+    pod = _pod(source, namespace)
+    left = [{**pod, "metadata": {**pod["metadata"], "name": f"pod-{number}"}} for number in range(size)]
 
     async def work() -> None:
         while left:
@@ -102,11 +103,11 @@ async def _create(client: Client, source: str, what: str, size: int) -> float:
     return size / (time.perf_counter() - began)
 
 
-def _pod(source: str, number: int, namespace: str) -> Json:
-    """As its controller makes it; without a token volume, whose name would be another in each pod."""
+def _pod(source: str, namespace: str) -> Json:
+    """As its controller makes it, but for a name; without a token volume, whose name would be another in each pod."""
     made = gangs.GangPods(gangs.workload(gangs.single(source, "llm", SIZE)), 0.0, source=source).as_sent(1)
     meta = {"labels": made["metadata"]["labels"], "annotations": made["metadata"]["annotations"]}
-    meta |= {"name": f"pod-{number}", "namespace": namespace, "ownerReferences": made["metadata"]["ownerReferences"]}
+    meta |= {"namespace": namespace, "ownerReferences": made["metadata"]["ownerReferences"]}
     spec = {**made["spec"], "automountServiceAccountToken": False}
     return {**made, "metadata": meta, "spec": {k: v for k, v in spec.items() if k not in ("hostname", "subdomain")}}
 

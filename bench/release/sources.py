@@ -23,8 +23,8 @@ from bench.release.gang import HOSTNAME
 from bench.release.lifecycle import LONGEST, SETTLE
 from bench.release.tables import interval_text
 from bench.report import Cell, ResultTable, ResultTarget
-from e2e import cluster as clusters
-from e2e import commands, gangs, images, predicates, tools
+from e2e import __main__ as e2e
+from e2e import commands, gangs, predicates, tools
 from e2e.cluster import CONTROL_PLANE, E2eCluster
 from e2e.installation import installed
 from jobset_gate import names
@@ -155,15 +155,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tools.provide()
         with (
             tempfile.TemporaryDirectory() as folder,
-            clusters.of_kind(KIND, keep=False) as it,
+            e2e.own_cluster(KIND, keep=False) as it,
             installed(it, Path(folder), remove=False) as made,
         ):
             found = asyncio.run(measured(it, made.small_image, runs=asked.runs, pods=asked.pods, seed=asked.seed))
     except (commands.CommandFailed, TimeoutError, timestamps.IncompleteLogs) as problem:
         print(f"bench.release.sources: {problem}", file=sys.stderr)
         return 1
-    finally:
-        images.forget(f"{images.NAME}:{KIND}")
     report.show(table(found, asked.pods), Console(width=None if sys.stdout.isatty() else WIDTH))
     return 0
 
