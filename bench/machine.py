@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("aiohttp", "msgspec", "kubernetes-asyncio", "pydantic", "prometheus-client")
+PACKAGES = ("aiohttp", "msgspec", "kubernetes-asyncio", "prometheus-client")
 
 
 def facts() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
@@ -213,7 +214,7 @@ class DemoEnvironment:
         self.tasks.start("controller", manager.run())
         await self.tasks.until(ready(manager))
         if options.stream_port is not None:
-            settings = settings.model_copy(update={"barrier": Barrier(stream_url=manager.stream_url)})
+            settings = msgspec.structs.replace(settings, barrier=Barrier(stream_url=manager.stream_url))
         bundle = self_signed()
         server = await serve(settings, tls=bundle.serving)
         self.stack.push_async_callback(server.stop)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from controllers.podgroups import crds
 from docs.make import sentences
 from docs.make.kinds import kind
@@ -107,7 +109,8 @@ def _kind(group: str) -> list[str]:
 
 
 def _config() -> list[tuple[str, str, str]]:
-    schema, documented = GroupSchedulingConfig.model_json_schema(), sentences.inherited(GroupSchedulingConfig)
+    _, schemas = msgspec.json.schema_components([GroupSchedulingConfig])
+    schema, documented = schemas[GroupSchedulingConfig.__name__], sentences.inherited(GroupSchedulingConfig)
     return [(code(name), kind(it), documented[name]) for name, it in schema["properties"].items()]
 
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any, Final
 
+import msgspec
+
 _PARAGRAPHS: Final = re.compile(r"\s*\((?:see )?[AGK]\d+(?:\.\d+)?(?:, [AGK]\d+(?:\.\d+)?)*\)")
 """Numbers of paragraphs of the contract, which only the code's readers have before them."""
 
@@ -26,9 +28,7 @@ def of(thing: ModuleType | type[Any]) -> dict[str, str]:
 def inherited(model: type[Any]) -> dict[str, str]:
     """The same with what its bases say."""
     found: dict[str, str] = {}
-    for base in reversed(
-        [it for it in model.__mro__ if it.__module__.split(".")[0] != "pydantic" and it is not object]
-    ):
+    for base in reversed([it for it in model.__mro__ if it not in msgspec.Struct.__mro__]):
         found |= of(base)
     return found
 

@@ -2,13 +2,13 @@
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
-from pydantic import BaseModel
+import msgspec
 
 from controllers.manager import ManagerOptions
 from docs.make import sentences
-from docs.make.kinds import Node, kind
+from docs.make.kinds import kind
 from docs.make.markdown import block, code, page, paragraph, table
 from jobset_gate.cli.settings_file import SECTION, ControllerSection
 from jobset_gate.settings import Settings
@@ -27,9 +27,7 @@ controller:
 
 def text() -> str:
     """The page."""
-    models: dict[str, type[BaseModel]] = {
-        field.alias or name: type(getattr(Settings(), name)) for name, field in Settings.model_fields.items()
-    }
+    sections = msgspec.structs.fields(Settings)
     return page(
         "Settings file",
         "`jobset_gate/settings.py` and `jobset_gate/cli/settings_file.py`",
@@ -40,32 +38,27 @@ def text() -> str:
             "option of the command line wins over the file."
         ),
         block(EXAMPLE, "yaml"),
-        *(it for name, model in models.items() for it in _section(name, model)),
+        *(it for section in sections for it in _section(section.encode_name, section.type)),
         *_section(SECTION, ControllerSection, ManagerOptions()),
     )
 
 
-def fields(model: type[BaseModel], otherwise: object = None) -> list[tuple[str, str, str, str]]:
+def fields(model: type[msgspec.Struct], otherwise: object = None) -> list[tuple[str, str, str, str]]:
     """(key, default, type, meaning) of each field. `otherwise`: what has the default where the model has none."""
-    schema, documented = model.model_json_schema(by_alias=True), sentences.inherited(model)
-    plain = model().model_dump(by_alias=True, mode="json")
+    _, schemas = msgspec.json.schema_components([model], ref_template="{name}")
+    documented, plain = sentences.inherited(model), msgspec.to_builtins(model())
     rows = []
-    for name, field in model.model_fields.items():
-        key = field.alias or name
+    for field in msgspec.structs.fields(model):
+        name, key = field.name, field.encode_name
         default = getattr(otherwise, name, None) if plain[key] is None else plain[key]
-        allowed = kind(schema["properties"][key], lambda it: _resolved(it, schema))
+        allowed = kind(schemas[model.__name__]["properties"][key], lambda it: schemas.get(it.get("$ref", ""), it))
         rows.append(
             (code(key), code(json.dumps(default, default=str)), allowed, _NONE.sub("null", documented.get(name, "")))
         )
     return rows
 
 
-def _section(name: str, model: type[BaseModel], otherwise: object = None) -> list[str]:
+def _section(name: str, model: type[msgspec.Struct], otherwise: object = None) -> list[str]:
     about = _NONE.sub("null", sentences.plain(model.__doc__ or ""))
     head = ["key", "default", "type", "meaning"]
     return [f"## {name}", paragraph(about), table(head, fields(model, otherwise))]
-
-
-def _resolved(node: Node, schema: dict[str, Any]) -> Node:
-    reference = node.get("$ref", "")
-    return schema["$defs"][reference.rpartition("/")[2]] if reference else node

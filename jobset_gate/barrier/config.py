@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from msgspec import Meta
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import quantity
+from jobset_gate.objects.bad_parts import bad_parts
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.template import TemplateView, templates_of
 
@@ -26,19 +26,17 @@ _TARGETS: Final = "must be a list of names of replicatedJobs"
 _TARGET: Final = "must be the name of a replicatedJob"
 
 
-class TimeoutConfig(BaseModel):
+class TimeoutConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Schema for a workload of one template: these keys only, and no type coercion."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
-
-    timeoutAfterSeconds: Annotated[int, Field(ge=1, le=MAX_TIMEOUT)] | None = None  # noqa: N815 - the API's name
+    timeoutAfterSeconds: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT)] | None = None  # noqa: N815 - the API's name
     """Seconds from the first started pod to the timeout; absent or null: none."""
 
 
-class GroupSchedulingConfig(TimeoutConfig):
+class GroupSchedulingConfig(TimeoutConfig, frozen=True, forbid_unknown_fields=True):
     """Schema for a workload with targets."""
 
-    targetReplicatedJobs: list[Annotated[str, Field(min_length=1)]] | None = None  # noqa: N815 - the API's name
+    targetReplicatedJobs: list[Annotated[str, Meta(min_length=1)]] | None = None  # noqa: N815 - the API's name
     """Names of the replicatedJobs of the gang; absent, null or empty: all."""
 
 
@@ -120,12 +118,12 @@ def parse(value: Any, path: str, *, has_targets: bool = True) -> ParsedConfig:
         return _invalid(path, value, f"must be an object with {_keys(has_targets=has_targets)}")
     schema = GroupSchedulingConfig if has_targets else TimeoutConfig
     try:
-        read = schema.model_validate(value)
-    except ValidationError as problem:
-        details = problem.errors(include_url=False, include_context=False)
+        read = msgspec.convert(value, schema)
+    except msgspec.ValidationError:
+        wrong = list(bad_parts(value, schema, path))
         return ParsedConfig(
-            usable=_usable_part(value, details, has_targets=has_targets),
-            violations=tuple(_violation(it, path, has_targets=has_targets) for it in details),
+            usable=_usable_part(value, {it.path for it in wrong}, path, has_targets=has_targets),
+            violations=tuple(_violation(it, path, has_targets=has_targets) for it in wrong),
         )
     named = read.targetReplicatedJobs if isinstance(read, GroupSchedulingConfig) else None
     config = Config(timeout=read.timeoutAfterSeconds, targets=tuple(named or ()))
@@ -185,29 +183,27 @@ def _keys(*, has_targets: bool) -> str:
     return both if has_targets else f"the key {names.TIMEOUT_FIELD}, which is optional"
 
 
-def _usable_part(value: dict[Any, Any], details: list[ErrorDetails], *, has_targets: bool) -> Config | None:
-    wrong = {detail["loc"] for detail in details}
+def _usable_part(value: dict[Any, Any], wrong: set[str], path: str, *, has_targets: bool) -> Config | None:
     targets = value.get(names.TARGETS_FIELD) if has_targets else None
-    if has_targets and (names.TARGETS_FIELD,) in wrong:
+    if has_targets and child_path(path, names.TARGETS_FIELD) in wrong:
         return None
     kept = tuple(it for it in targets or () if isinstance(it, str) and it)
     if targets and not kept:
         return None
-    timeout = 0 if (names.TIMEOUT_FIELD,) in wrong else value.get(names.TIMEOUT_FIELD)
+    timeout = 0 if child_path(path, names.TIMEOUT_FIELD) in wrong else value.get(names.TIMEOUT_FIELD)
     return Config(timeout=timeout, targets=kept)
 
 
-def _violation(detail: ErrorDetails, path: str, *, has_targets: bool) -> FieldError:
-    where, value = detail["loc"], detail["input"]
-    for key in where:
-        path = child_path(path, key)
-    if detail["type"] == "extra_forbidden":
+def _violation(wrong: FieldError, path: str, *, has_targets: bool) -> FieldError:
+    """In the words of this config."""
+    if wrong.cause_type is CauseType.NOT_SUPPORTED:
         known = f"keys are {names.TIMEOUT_FIELD} and {names.TARGETS_FIELD}"
         message = f"unknown key; the {known if has_targets else f'only key is {names.TIMEOUT_FIELD}'}"
-        return FieldError(path, value, message, CauseType.NOT_SUPPORTED)
-    if where[0] == names.TIMEOUT_FIELD:
-        return FieldError(path, value, _TIMEOUT + _seconds_hint(value))
-    return FieldError(path, value, _TARGETS if len(where) == 1 else _TARGET)
+    elif wrong.path == child_path(path, names.TIMEOUT_FIELD):
+        message = _TIMEOUT + _seconds_hint(wrong.value)
+    else:
+        message = _TARGETS if wrong.path == child_path(path, names.TARGETS_FIELD) else _TARGET
+    return replace(wrong, message=message)
 
 
 def _seconds_hint(value: Any) -> str:

@@ -136,9 +136,8 @@ def _quick_imports() -> Iterator[None]:
     """Leaves out what takes a quarter of the imports' time, and is of no use to us.
 
     Garbage collection finds nothing; aiohttp reads the system's CAs, twice, and no connection of ours trusts them: each
-    has those of its kubeconfig; pydantic searches all installed packages for plugins, now or when a model is built.
+    has those of its kubeconfig.
     """
-    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     before = dict(os.environ)
     os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
     gc.disable()

@@ -4,24 +4,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import ConfigDict, Field
+from msgspec import Meta
 
 from jobset_gate import settings
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.manifests.reader import read as read_documents
 
 SECTION: Final = "controller"
-_Many = Annotated[int, Field(ge=1, le=1024)]
-_ManyOrNone = Annotated[int, Field(ge=0, le=1024)]
-_Port = Annotated[int, Field(ge=0, le=65535)]
-_Seconds = Annotated[float, Field(gt=0, le=3600)]
-_Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Many = Annotated[int, Meta(ge=1, le=1024)]
+_ManyOrNone = Annotated[int, Meta(ge=0, le=1024)]
+_Port = Annotated[int, Meta(ge=0, le=65535)]
+_Seconds = Annotated[float, Meta(gt=0, le=3600)]
+_Price = Annotated[float, Meta(ge=0, le=1e12)]
 
 
-class ControllerSection(settings.Section):
+class ControllerSection(settings.Section, frozen=True):
     """The section `controller`. Durations in seconds; None leaves it to the controller."""
-
-    model_config = ConfigDict(strict=False)
 
     workers: _Many | None = None
     """Concurrent reconciles of gangs."""
@@ -39,9 +37,9 @@ class ControllerSection(settings.Section):
     """Where the status page listens, on every replica; 0 or None: there is none."""
     page_address: str | None = None
     """Its address; any but loopback needs a certificate."""
-    page_tls_cert: Path | None = None
+    page_tls_cert: str | None = None
     """The page's certificate in PEM, read again when it is renewed; None: no TLS."""
-    page_tls_key: Path | None = None
+    page_tls_key: str | None = None
     """The key of that certificate in PEM."""
     page_prices: dict[str, _Price] | None = None
     """What one accelerator costs for an hour, by resource name such as nvidia.com/gpu; the page shows the cost of those

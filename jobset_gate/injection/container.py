@@ -4,6 +4,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+import msgspec
+
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.barrier.source import Source
@@ -58,7 +60,7 @@ def stream_url(settings: Barrier, source: Source, namespace: str, name: str, tok
     if not settings.stream_url or not token:
         return ""
     place = f"$({names.ENV_TOKEN})" if source.gates_pods else f"{name}/{token}"
-    return f"{settings.stream_url}/v1/{source.stream}/{namespace}/{place}"
+    return f"{settings.stream_url.removesuffix('/')}/v1/{source.stream}/{namespace}/{place}"
 
 
 def build_volumes(source: Source, name: str) -> list[Json]:
@@ -216,7 +218,7 @@ def _security_context(job: TemplateView, settings: Barrier) -> Json:
 def _resources(job: TemplateView, settings: Barrier) -> Json:
     """The operator's resources, or the first main container's cpu, memory and ephemeral storage, never its devices."""
     if settings.resources is not None:
-        return {key: value for key, value in settings.resources.model_dump().items() if value}
+        return {key: value for key, value in msgspec.structs.asdict(settings.resources).items() if value}
     first = next(iter(job.spec_list("containers")), None)
     copied: Json = {}
     for key in ("requests", "limits"):

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from controllers.manager import ManagerOptions
@@ -61,9 +62,10 @@ def test_the_defaults_of_the_chart_are_those_of_the_program(helm4: Helm, tmp_pat
     assert re.fullmatch(rf"{re.escape(DEFAULT_IMAGE)}@sha256:[0-9a-f]{{64}}", image)
     assert found.admission == Settings(barrier=Barrier(stream_url=STREAM, image=image))
     mine = {field.name: getattr(ManagerOptions(), field.name) for field in fields(ManagerOptions)}
+    given = msgspec.structs.asdict(found.controller)
     served = {"stream_host": "0.0.0.0", "stream_port": 8082}  # noqa: S104 - what a pod listens on
     expected = mine | served
-    assert found.controller.model_dump() == {name: expected[name] for name in found.controller.model_dump()}
+    assert given == {name: expected[name] for name in given}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_the_defaults_of_the_chart_are_those_of_the_program(helm4: Helm, tmp_pat
     ],
 )
 def test_values_of_barrier_and_groups_arrive(helm4: Helm, values: dict[str, Json], tmp_path: Path) -> None:
-    found = read(helm4, values, tmp_path).admission.model_dump(by_alias=True, mode="json")
+    found = msgspec.json.decode(msgspec.json.encode(read(helm4, values, tmp_path).admission))
     for section, expected in values.items():
         assert {key: found[section][key] for key in expected} == expected
 
@@ -102,7 +104,8 @@ def test_values_of_barrier_and_groups_arrive(helm4: Helm, values: dict[str, Json
 )
 def test_on_and_off_need_no_quotes(helm4: Helm, key: str, value: bool, word: str, tmp_path: Path) -> None:
     """YAML reads booleans there."""
-    assert read(helm4, at(f"groups.{key}", value), tmp_path).admission.groups.model_dump(by_alias=True)[key] == word
+    groups = read(helm4, at(f"groups.{key}", value), tmp_path).admission.groups
+    assert msgspec.to_builtins(groups)[key] == word
     roles, same = (helm4.render(at(f"groups.{key}", it)).kind("ClusterRole") for it in (value, word))
     assert roles == same
 
@@ -157,19 +160,19 @@ def test_other_settings_restart_the_pods(helm4: Helm) -> None:
     [
         ({}, None, None),
         (PAGE, "127.0.0.1", None),
-        (PAGE_TLS, "0.0.0.0", PAGE_FOLDER / "tls.crt"),  # noqa: S104 - what a pod listens on
+        (PAGE_TLS, "0.0.0.0", f"{PAGE_FOLDER}/tls.crt"),  # noqa: S104 - what a pod listens on
     ],
     ids=["off", "within the pod", "with TLS"],
 )
 def test_the_page_is_off_or_local_or_has_tls(
-    helm4: Helm, tmp_path: Path, values: Json, address: str | None, certificate: Path | None
+    helm4: Helm, tmp_path: Path, values: Json, address: str | None, certificate: str | None
 ) -> None:
     """Viewers send tokens: without TLS only `kubectl port-forward`, which ends in the pod, reaches the page."""
     found, its = helm4.render(values), read(helm4, values, tmp_path).controller
     port = 8083 if address else 0
     assert its.page_port == port
     assert address in (None, its.page_address)
-    assert (its.page_tls_cert, its.page_tls_key) == (certificate, certificate and PAGE_FOLDER / "tls.key")
+    assert (its.page_tls_cert, its.page_tls_key) == (certificate, certificate and f"{PAGE_FOLDER}/tls.key")
     assert (PAGE_PORT in found.container("controller")["ports"]) is bool(port)
     services = [name for kind, name in found.names() if kind == "Service" and name.endswith("-page")]
     assert bool(services) is bool(certificate)

@@ -51,7 +51,7 @@ class EmbeddedController:
         """The gang as the webhook would have it stored. Its Job makes up for lost pods."""
         workers = manifests.replicated_job(parallelism=pods, backoff_limit=6)
         config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
-        settings = Settings(barrier=Barrier.model_validate({"streamUrl": self.manager.stream_url or None}))
+        settings = Settings(barrier=Barrier(stream_url=self.manager.stream_url or None))
         manifest = manifests.jobset(name, SPACE, replicated_jobs=[workers], config=config, **metadata)
         gated = injected(manifest, settings, token="t0ken")
         return await self.client.create(JOBSETS, gated, SPACE)

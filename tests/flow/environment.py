@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 from typing_extensions import override
 
 from controllers.barrier import crd_patcher
@@ -23,7 +24,7 @@ from jobset_gate.kube import resources
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.settings import Barrier, Settings
+from jobset_gate.settings import Settings
 from jobset_gate.sources.table import JOBSET
 from jobset_gate_demo.fake import jobset_crd, manifests
 from jobset_gate_demo.fake.cluster import Actors
@@ -293,8 +294,7 @@ async def environment(
 
 
 def with_stream(settings: Settings, url: str | None) -> Settings:
-    barrier = settings.barrier.model_dump() | {"stream_url": url}
-    return settings.model_copy(update={"barrier": Barrier.model_validate(barrier)})
+    return msgspec.structs.replace(settings, barrier=msgspec.structs.replace(settings.barrier, stream_url=url))
 
 
 @asynccontextmanager

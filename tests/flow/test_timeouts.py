@@ -4,7 +4,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
-from jobset_gate.settings import Settings
+from jobset_gate.settings import Barrier, Settings
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
@@ -104,7 +104,7 @@ async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeEnvironment
 
 
 async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeEnvironment) -> None:
-    settings = Settings.model_validate({"barrier": {"grace_seconds": 1}})
+    settings = Settings(barrier=Barrier(grace_seconds=1))
     async with make_stage(controller=False, settings=settings) as stage:
         await stage.apply(gang(timeout=2))
         messages = await until_timed_out(stage, 4)

@@ -2,11 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import BadSettings, Barrier, Groups, Native, Settings, load
+from jobset_gate.settings import BadSettings, Barrier, Groups, Native, Section, Settings, load
+
+
+def as_json(settings: Section) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(settings))
 
 
 def test_nothing_given_is_the_defaults() -> None:
@@ -51,7 +56,7 @@ def test_what_is_given_for_groups_is_taken_in_the_words_of_the_charts_values() -
         "native": "On",
         "gateConcurrency": 8,
     }
-    assert load({"groups": values}).groups.model_dump(by_alias=True, mode="json") == values
+    assert as_json(load({"groups": values}).groups) == values
 
 
 def test_on_and_off_need_no_quotes() -> None:
@@ -63,36 +68,39 @@ def test_on_and_off_need_no_quotes() -> None:
 @pytest.mark.parametrize(
     ("values", "line"),
     [
-        ({"barier": {}}, "barier: {}: extra inputs are not permitted"),
-        ({"barrier": {"graceSeconds": -1}}, "barrier.graceSeconds: -1: input should be greater than or equal to 0"),
-        ({"barrier": {"image": "a b"}}, 'barrier.image: "a b": string should match pattern'),
-        ({"barrier": {"runAsUser": 0}}, "barrier.runAsUser: 0: input should be greater than or equal to 1"),
-        ({"barrier": {"resources": {"claims": []}}}, "barrier.resources.claims: []: extra inputs are not permitted"),
-        ({"barrier": 3}, "barrier: 3: input should be"),
-        ({"gangs": {"podFailurePolicy": "No"}}, "gangs.podFailurePolicy: \"No\": input should be 'Fail' or 'Ignore'"),
-        ({"groups": {"enabled": "yes"}}, 'groups.enabled: "yes": input should be a valid boolean'),
+        ({"barier": {}}, "barier: {}: unknown key"),
+        ({"barrier": {"graceSeconds": -1}}, "barrier.graceSeconds: -1: expected `int` >= 0"),
+        ({"barrier": {"image": "a b"}}, 'barrier.image: "a b": expected `str` matching regex'),
+        ({"barrier": {"runAsUser": 0}}, "barrier.runAsUser: 0: expected `int` >= 1"),
+        ({"barrier": {"resources": {"claims": []}}}, "barrier.resources.claims: []: unknown key"),
+        ({"barrier": 3}, "barrier: 3: expected `object`, got `int`"),
+        ({"gangs": {"sources": ["jobset", "pod"]}}, 'gangs.sources[1]: "pod": must be one of jobset, job, lws, startgroup'),
+        ({"gangs": {"sources": ["job"]}}, 'gangs: {"sources":["job"]}: sources must contain jobset'),
+        ({"barrier": {"resources": {"limits": {"cpu": []}}}}, "barrier.resources.limits.cpu: []: expected `int | float"),
+        ({"gangs": {"podFailurePolicy": "No"}}, "gangs.podFailurePolicy: \"No\": must be Fail or Ignore"),
+        ({"groups": {"enabled": "yes"}}, 'groups.enabled: "yes": expected `bool`, got `str`'),
         (
             {"groups": {"ways": ["kep-24", "volcano"]}},
-            "groups.ways[1]: \"volcano\": input should be 'koordinator-annotations'",
+            "groups.ways[1]: \"volcano\": must be koordinator-annotations, koordinator-podgroup",
         ),
-        ({"groups": {"schedulerNames": []}}, "groups.schedulerNames: []: tuple should have at least 1 item"),
-        ({"groups": {"schedulerNames": ["it's"]}}, 'groups.schedulerNames[0]: "it\'s": string should match pattern'),
+        ({"groups": {"schedulerNames": []}}, "groups.schedulerNames: []: expected `array` of length >= 1"),
+        ({"groups": {"schedulerNames": ["it's"]}}, 'groups.schedulerNames[0]: "it\'s": expected `str` matching regex'),
         (
             {"groups": {"capacityCheck": "fit"}},
-            "groups.capacityCheck: \"fit\": input should be 'Fit', 'Probe' or 'Off'",
+            "groups.capacityCheck: \"fit\": must be Fit, Probe or Off",
         ),
-        ({"groups": {"capacityCheck": True}}, "groups.capacityCheck: \"On\": input should be 'Fit', 'Probe' or 'Off'"),
+        ({"groups": {"capacityCheck": True}}, "groups.capacityCheck: \"On\": must be Fit, Probe or Off"),
         (
             {"groups": {"starvationSeconds": -1}},
-            "groups.starvationSeconds: -1: input should be greater than or equal to 0",
+            "groups.starvationSeconds: -1: expected `float` >= 0.0",
         ),
         (
             {"groups": {"waitSeconds": 2**31}},
-            "groups.waitSeconds: 2147483648: input should be less than or equal to 2147483647",
+            "groups.waitSeconds: 2147483648: expected `int` <= 2147483647",
         ),
-        ({"groups": {"wait": 5}}, "groups.wait: 5: extra inputs are not permitted"),
-        ({"groups": None}, "groups: null: input should be"),
-        ([], "settings: []: input should be"),
+        ({"groups": {"wait": 5}}, "groups.wait: 5: unknown key"),
+        ({"groups": None}, "groups: null: expected `object`, got `null`"),
+        ([], "settings: []: expected `object`, got `array`"),
     ],
 )
 def test_a_bad_value_is_reported_with_its_path(values: Any, line: str) -> None:
@@ -102,17 +110,11 @@ def test_a_bad_value_is_reported_with_its_path(values: Any, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "kept"),
-    [
-        ("http://gate/", "http://gate"),
-        ("http://gate.system.svc:8082/", "http://gate.system.svc:8082"),
-        ("http://10.0.0.1:65535/some/path/", "http://10.0.0.1:65535/some/path"),
-        ("http://[fd00::1]:8082", "http://[fd00::1]:8082"),
-        (None, None),
-    ],
+    "url",
+    ["http://gate/", "http://gate.system.svc:8082", "http://10.0.0.1:65535/some/path/", "http://[fd00::1]:8082", None],
 )
-def test_the_streams_url_is_kept_without_a_slash_at_the_end(url: str | None, kept: str | None) -> None:
-    assert load({"barrier": {"streamUrl": url}}).barrier.stream_url == kept
+def test_a_url_that_a_barrier_can_ask_is_taken(url: str | None) -> None:
+    assert load({"barrier": {"streamUrl": url}}).barrier.stream_url == url
 
 
 @pytest.mark.parametrize(
@@ -143,8 +145,3 @@ def test_all_bad_values_are_reported_at_once() -> None:
 def test_a_barrier_gives_up_later_than_the_slowest_news_of_a_release_arrives() -> None:
     """A6: within two kubelet sync periods, a minute each, by the ConfigMap alone; 87 s were measured."""
     assert Barrier().grace_seconds >= 120
-
-
-def test_defaults_that_are_not_checked_are_those_that_are() -> None:
-    """Commands take the defaults unchecked: rules for them take longer to build than the rest of a command."""
-    assert Groups.model_construct() == Groups()

@@ -7,8 +7,10 @@ import socket
 from dataclasses import fields, replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import structlog
 import typer
 
@@ -36,7 +38,8 @@ def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     others without TLS, and for tracing without its extra or to what is no URL.
     """
     known = {it.name for it in fields(ManagerOptions)}
-    given = configured.model_dump(exclude_none=True)
+    given = {key: value for key, value in msgspec.structs.asdict(configured).items() if value is not None}
+    given |= {key: Path(given[key]) for key in ("page_tls_cert", "page_tls_key") if key in given}
     given |= {key: value for key, value in asked.items() if key in known and value is not None}
     found = replace(ManagerOptions(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
     if found.page_port and found.page.problem:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -35,6 +34,7 @@ from jobset_gate.cli.printers.listing import (
     parse_sort_by,
     sort_documents,
 )
+from jobset_gate.cli.settings_file import read_groups
 from jobset_gate.explain.gang import explain_pod_group
 from jobset_gate.explain.text import explanation_json
 from jobset_gate.kube.client import Client
@@ -166,10 +166,7 @@ async def _get(
     ctx: typer.Context, options: GetOptions, cluster: ClusterOptions, config: Path | None, sources: Sequence[Source]
 ) -> ExitCode:
     invocation = Invocation(ctx, options.namespace, cluster)
-    settings = Groups.model_construct()  # the defaults: to build the rules that check them would take 19 ms
-    if config is not None:  # what reads the file takes a while to import
-        settings = import_module("jobset_gate.cli.settings_file").read_groups(config)
-    return await run(Shown(str(ctx.info_name)), sources, options, settings, invocation)
+    return await run(Shown(str(ctx.info_name)), sources, options, read_groups(config), invocation)
 
 
 async def run(

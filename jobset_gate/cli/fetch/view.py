@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import GangSource, argument_of, fetch_gang, kubectl_name
@@ -68,7 +70,7 @@ async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains:
     async def pod_group(name: str) -> WatchView:
         settings = resolver.settings
         if not explains:  # then neither nodes nor what is bound to them have to be watched
-            settings = settings.model_copy(update={"capacity_check": CapacityCheck.OFF})
+            settings = msgspec.structs.replace(settings, capacity_check=CapacityCheck.OFF)
         view = PodGroupView(resolver, name, settings, controller)
         await view.load()
         if await view.status() is None:

@@ -4,6 +4,7 @@ import copy
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobset_gate import names
@@ -121,7 +122,7 @@ async def test_a_dead_webhook_stops_pods_of_start_groups_alone(pods: Pods) -> No
 
 
 async def test_under_ignore_a_dead_webhook_lets_pods_in_without_a_barrier(client: Client, namespace: str) -> None:
-    lenient = Settings(gangs=GANGS.model_copy(update={"pod_failure_policy": "Ignore"}))
+    lenient = Settings(gangs=msgspec.structs.replace(GANGS, pod_failure_policy="Ignore"))
     async with registered_for_start_groups(client, namespace, lenient) as server:
         pods = Pods(client, namespace, server)
         assert barriers(await pods.create("before")) == [names.BARRIER_CONTAINER]

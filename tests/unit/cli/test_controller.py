@@ -86,9 +86,9 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("controller: {workers: 0}", "controller.workers: 0: input should be greater than or equal to 1"),
-        ("controller: {streamPort: 65536}", "controller.streamPort: 65536: input should be less than or equal to"),
-        ("controller: {wrokers: 1}", "controller.wrokers: 1: extra inputs are not permitted"),
+        ("controller: {workers: 0}", "controller.workers: 0: expected `int` >= 1"),
+        ("controller: {streamPort: 65536}", "controller.streamPort: 65536: expected `int` <= 65535"),
+        ("controller: {wrokers: 1}", "controller.wrokers: 1: unknown key"),
         ("- a", "settings are one YAML mapping"),
         ("a: [", "invalid YAML"),
     ],

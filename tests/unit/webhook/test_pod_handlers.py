@@ -4,7 +4,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Barrier, Gangs, Groups, Settings
+from jobset_gate.settings import Barrier, Gangs, Groups, Resources, Settings
 from tests.fakes import grouped_pods, leader_worker_sets, start_groups
 from tests.fakes.admission_reviews import body, patched, response
 from tests.fakes.jobsets import Json, jobset, without
@@ -152,8 +152,8 @@ def test_warnings_go_with_the_patch() -> None:
 def test_a_patch_beyond_the_limit_is_refused_with_its_place() -> None:
     given = start_group_pod(**{names.PREFETCH_IMAGES: "true"})
     given["spec"]["containers"] = [{"name": f"c{number}", "image": f"{number}"} for number in range(500)]
-    limits = {f"example.com/{number}": "1" for number in range(400)}
-    large = Settings(gangs=ENABLED.gangs, barrier=Barrier.model_validate({"resources": {"limits": limits}}))
+    limits: dict[str, str | int | float] = {f"example.com/{number}": "1" for number in range(400)}
+    large = Settings(gangs=ENABLED.gangs, barrier=Barrier(resources=Resources(limits=limits)))
     message = response(answered(barrier_pods(large), asked(given)))
     assert message["allowed"] is False
     assert message["status"]["message"].startswith("spec.initContainers: 1: too much: ")
