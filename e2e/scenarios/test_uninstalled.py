@@ -20,7 +20,7 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 
 pytestmark = [pytest.mark.alone, pytest.mark.last]
-GATE_TIMEOUT: Final = 40
+GATE_TIMEOUT: Final = 20
 GRACE: Final = 5
 Json = dict[str, Any]
 
