@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from jobset_gate import names
 from jobset_gate.errors import JobsetGateError
-from jobset_gate.objects.bad_parts import bad_parts
+from jobset_gate.objects.bad_parts import REFUSALS, bad_parts
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.sources.table import JOB, JOBSET, SOURCES
@@ -153,10 +153,10 @@ def load(values: Any) -> Settings:
     return load_section(Settings, values)
 
 
-def load_section(section: type[AnySection], values: Any, path: str = "") -> AnySection:
-    """The same of the section at that path."""
+def load_section(section: type[AnySection], values: Any, path: str = "", *, strict: bool = True) -> AnySection:
+    """The same of the section at that path. Unless `strict`, a number or a boolean may stand in quotes."""
     try:
-        return msgspec.convert({} if values is None else values, section)
-    except msgspec.ValidationError as problem:
-        wrong = bad_parts(values, section, path)
+        return msgspec.convert({} if values is None else values, section, strict=strict)
+    except REFUSALS as problem:
+        wrong = bad_parts(values, section, path, strict=strict)
         raise BadSettings("\n".join(str(it) if it.path else f"settings{it}" for it in wrong)) from problem

@@ -13,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import quantity
-from jobset_gate.objects.bad_parts import bad_parts
+from jobset_gate.objects.bad_parts import REFUSALS, bad_parts
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.template import TemplateView, templates_of
 
@@ -24,6 +24,9 @@ ANNOTATION_PATH: Final = annotation_path(names.CONFIG)
 _TIMEOUT: Final = f"must be an integer from 1 to {MAX_TIMEOUT}"
 _TARGETS: Final = "must be a list of names of replicatedJobs"
 _TARGET: Final = "must be the name of a replicatedJob"
+
+_Target = Annotated[str, Meta(min_length=1, pattern=r"^[^\ud800-\udfff]*\Z")]
+"""Without lone surrogates, which JSON can hold, and which no encoder writes."""
 
 
 class TimeoutConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +39,7 @@ class TimeoutConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class GroupSchedulingConfig(TimeoutConfig, frozen=True, forbid_unknown_fields=True):
     """Schema for a workload with targets."""
 
-    targetReplicatedJobs: list[Annotated[str, Meta(min_length=1)]] | None = None  # noqa: N815 - the API's name
+    targetReplicatedJobs: list[_Target] | None = None  # noqa: N815 - the API's name
     """Names of the replicatedJobs of the gang; absent, null or empty: all."""
 
 
@@ -119,7 +122,7 @@ def parse(value: Any, path: str, *, has_targets: bool = True) -> ParsedConfig:
     schema = GroupSchedulingConfig if has_targets else TimeoutConfig
     try:
         read = msgspec.convert(value, schema)
-    except msgspec.ValidationError:
+    except REFUSALS:
         wrong = list(bad_parts(value, schema, path))
         return ParsedConfig(
             usable=_usable_part(value, {it.path for it in wrong}, path, has_targets=has_targets),

@@ -76,7 +76,8 @@ def read(path: Path | None) -> SettingsFile:
         raise CommandError(f"{path}: settings are one YAML mapping")
     rest = {key: value for key, value in values.items() if key != SECTION}
     try:
-        return SettingsFile(settings.load(rest), settings.load_section(ControllerSection, values.get(SECTION), SECTION))
+        section = settings.load_section(ControllerSection, values.get(SECTION), SECTION, strict=False)
+        return SettingsFile(settings.load(rest), section)
     except settings.BadSettings as problem:
         raise CommandError(f"{path}: " + "; ".join(str(problem).splitlines())) from problem
 

@@ -2,31 +2,34 @@
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
 
+REFUSALS: Final = (msgspec.ValidationError, UnicodeError)
+"""What msgspec.convert raises; the second for text that is not Unicode, such as a lone surrogate."""
 
-def bad_parts(value: Any, kind: Any, path: str) -> Iterator[FieldError]:
+
+def bad_parts(value: Any, kind: Any, path: str, *, strict: bool = True) -> Iterator[FieldError]:
     """Each part of a value that does not convert to a msgspec type; none if the value does.
 
     `kind`: a Struct that forbids unknown keys, a dict, list or tuple of one type, or what has no parts, each with
-    constraints or without, or None. `path`: of the value.
+    constraints or without, or None. `path`: of the value. `strict`: as msgspec.convert has it.
     """
     if type(None) in get_args(kind) and value is not None:
         (kind,) = (it for it in get_args(kind) if it is not type(None))
     try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError as problem:
+        msgspec.convert(value, kind, strict=strict)
+    except REFUSALS as problem:
         found = [
             error
             for key, part, its_kind in _parts(value, _plain(kind))
             for error in (
                 [FieldError(child_path(path, key), part, "unknown key", CauseType.NOT_SUPPORTED)]
                 if its_kind is None
-                else bad_parts(part, its_kind, child_path(path, key))
+                else bad_parts(part, its_kind, child_path(path, key), strict=strict)
             )
         ]
         yield from found or [FieldError(path, value, _message(kind, str(problem)))]

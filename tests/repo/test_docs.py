@@ -112,7 +112,9 @@ def _whole(value: object) -> object:
 
 def test_every_setting_of_groups_is_there_with_its_default_and_the_chart_has_the_same() -> None:
     found = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section(GROUPS_REFERENCE, "Settings"), re.MULTILINE))
-    program: dict[str, Any] = {key: _whole(one) for key, one in msgspec.json.decode(msgspec.json.encode(Groups())).items()}
+    program: dict[str, Any] = {
+        key: _whole(one) for key, one in msgspec.json.decode(msgspec.json.encode(Groups())).items()
+    }
     assert found.keys() == program.keys()
     wrong = [
         key for key, default in found.items() if key != "ways" and yaml.safe_load(default.strip("`")) != program[key]

@@ -73,7 +73,7 @@ async def test_a_lost_lease_ends_it_with_1_and_a_clear_line(embedded_plane: Plan
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
-    section = {"workers": 7, "patchConcurrency": 0, "leaseDuration": 30, "streamHost": "::", "streamPort": 8082}
+    section = {"workers": 7, "patchConcurrency": 0, "leaseDuration": "30", "streamHost": "::", "streamPort": 8082}
     file.write_text(json.dumps({"controller": section, "barrier": {}}))
     made = options(read(file).controller, workers=2, patch_concurrency=None, extend_crd=False, stream_port=0)
     assert (made.workers, made.patch_concurrency, made.lease_duration, made.extend_crd) == (2, 0, 30, False)

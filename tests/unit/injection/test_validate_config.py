@@ -32,6 +32,11 @@ def test_a_stored_config_is_the_fields_or_the_annotations(
     [
         (b'{"timeoutAfterSeconds":0}', None, "spec.groupSchedulingConfig.timeoutAfterSeconds: 0: must be an integer"),
         (None, "garbage", "metadata.annotations[jobset-gate.dev/group-scheduling-config]: 'garbage': must be a JSON"),
+        (
+            None,
+            '{"targetReplicatedJobs":["\\ud800"]}',
+            r"metadata.annotations[jobset-gate.dev/group-scheduling-config].targetReplicatedJobs[0]: '\ud800'",
+        ),
         (b"{", None, "spec.groupSchedulingConfig: b'{': must be JSON"),
         (b"{}", '{"timeoutAfterSeconds":5}', "metadata.annotations[jobset-gate.dev/group-scheduling-config]"),
     ],
