@@ -1,4 +1,5 @@
-"""`helm uninstall`: gangs end by their own limit or can be taken away, JobSets run as if we had never been there.
+"""`helm uninstall`: gangs end by their own limit or can be taken away, pods of groups are ungated, and JobSets run as
+if we had never been there.
 
 After all other scenarios, for jobset-gate is gone then.
 """
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from e2e import admission_load, commands, gangs, predicates
+from e2e import admission_load, commands, gangs, groups, predicates
 from e2e.extended_resource import ExtendedResource
 from e2e.nodes import Nodes
 from e2e.release_admin import ReleaseAdmin
@@ -61,17 +62,26 @@ async def test_nothing_is_left_that_blocks(scenario: Scenario, nodes: Nodes, rel
     assert {predicates.name_of(one) for one in found} <= {"kube-root-ca.crt", names.config_map_name("gang")}
 
 
-async def test_the_field_goes_where_that_is_requested(scenario: Scenario, release_admin: ReleaseAdmin) -> None:
+async def test_held_pods_of_a_group_run_and_the_field_goes_where_that_is_requested(
+    scenario: Scenario, release_admin: ReleaseAdmin
+) -> None:
     await release_admin.install({"crds": {"keep": False}})
     assert await release_admin.field_in_crd()
+    await scenario.apply(groups.job(scenario.image, 2, metadata=groups.labelled(3)))
+    await groups.until_held(scenario, 2)
     await release_admin.remove()
+    await scenario.until_running(2)
     assert await release_admin.left_behind(TIMEOUT) == set()
+    # A new pod is neither held nor sent to a webhook.
+    late = groups.job(scenario.image, 1, metadata=groups.labelled(3))
+    await scenario.apply({**late, "metadata": {"name": "late"}})
+    await scenario.until_running(3)
     assert not await release_admin.field_in_crd()
     gang = gangs.gang(gangs.workers(scenario.image, jobs=1, pods=1))
     assert re.search(f'unknown field "(spec.)?{names.CONFIG_FIELD}"', await refusal(scenario, gang))
     del gang["spec"][names.CONFIG_FIELD]
     await scenario.apply(gang)
-    await scenario.until_running(1)
+    await scenario.until_running(4)
 
 
 def waiting(scenario: Scenario, extended: ExtendedResource, name: str, timeout: int | None) -> Json:
