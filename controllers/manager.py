@@ -16,8 +16,8 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier.cache import GangCache
 from controllers.barrier.setup import BarrierControllers, BarrierOptions, Runnable
+from controllers.dependencies import ControllerDependencies
 from controllers.podgroups import setup
 from controllers.statuspage.middleware import PageOptions
 from controllers.statuspage.server import API_CONNECTIONS, StatusPage, make_status_page
@@ -113,10 +113,23 @@ class Manager:
         async with Client(self._access, observe=self._metrics.observe_request, connections=connections) as client:
             elector = self._elector(client)
             writer = client.with_guard(elector.guard) if elector else client
-            metrics = ControllerMetrics(options.registry)
-            barrier = self._barrier = self._make_barrier(client, writer, metrics)
-            groups = self._groups(client, writer, barrier.cache, metrics)
-            self.page = self._make_page(client, barrier, groups, elector)
+            around = ControllerDependencies(
+                client=client,
+                writer=writer,
+                namespace=options.watch_namespace,
+                clock=options.clock,
+                registry=options.registry,
+                runtime=self._metrics,
+                metrics=ControllerMetrics(options.registry),
+            )
+            barrier = self._barrier = BarrierControllers(
+                options, around, on_change=self._on_gang_change, streaming=self.streaming
+            )
+            self._liveness.add_checks(*barrier.health_checks)
+            groups = self._groups(around, barrier)
+            if options.page_port:
+                leads = self.leading.is_set
+                self.page = make_status_page(options.page, around, barrier, groups, elector=elector, leads=leads)
             health = await self._serve(barrier, groups)
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -156,63 +169,19 @@ class Manager:
     def _start(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> None:
         self._liveness.watch_task(tasks.create_task(work, name=name))
 
-    def _make_barrier(self, client: Client, writer: Client, metrics: ControllerMetrics) -> BarrierControllers:
-        barrier = BarrierControllers(
-            self.options,
-            client=client,
-            writer=writer,
-            clock=self.options.clock,
-            registry=self.options.registry,
-            runtime=self._metrics,
-            metrics=metrics,
-            on_change=self._on_gang_change,
-            streaming=self.streaming,
-        )
-        self._liveness.add_checks(*barrier.health_checks)
-        return barrier
-
-    def _groups(
-        self, client: Client, writer: Client, cache: GangCache, metrics: ControllerMetrics
-    ) -> setup.PodGroupControllers | None:
+    def _groups(self, around: ControllerDependencies, barrier: BarrierControllers) -> setup.PodGroupControllers | None:
         """Pod groups, if enabled."""
         options = self.options
         if not options.groups.enabled:
             return None
-        around = setup.PodGroupDependencies(
-            client=client,
-            writer=writer,
-            namespace=options.watch_namespace,
-            clock=options.clock,
-            registry=options.registry,
-            runtime=self._metrics,
-            metrics=metrics,
-            jobset=lambda namespace, name: cache.get_workload(GangKey(namespace, name)),
+        groups = setup.PodGroupControllers(
+            options.groups,
+            around,
+            keep_crds=options.pod_group_crds,
+            jobset=lambda namespace, name: barrier.cache.get_workload(GangKey(namespace, name)),
         )
-        groups = setup.PodGroupControllers(options.groups, around, keep_crds=options.pod_group_crds)
         self._liveness.add_checks(*groups.health_checks)
         return groups
-
-    def _make_page(
-        self,
-        client: Client,
-        barrier: BarrierControllers,
-        groups: setup.PodGroupControllers | None,
-        elector: LeaderElector | None,
-    ) -> StatusPage | None:
-        options = self.options
-        if not options.page_port:
-            return None
-        return make_status_page(
-            options.page,
-            client,
-            barrier.cache,
-            barrier.informers,
-            groups,
-            elector=elector,
-            leads=self.leading.is_set,
-            clock=options.clock,
-            registry=options.registry,
-        )
 
     def _on_gang_change(self, key: GangKey) -> None:
         if self.page is not None:

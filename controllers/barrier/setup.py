@@ -5,8 +5,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-
 from controllers.barrier import informers
 from controllers.barrier.cache import GangCache
 from controllers.barrier.crd_patcher import CrdMetrics, CrdReconciler
@@ -24,12 +22,11 @@ from controllers.barrier.tracing import GangTracer, TraceExporter
 from controllers.barrier.verdict_patcher import MAX_PATCHES, VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
 from controllers.barrier.workloads import WORKLOADS
+from controllers.dependencies import ControllerDependencies
 from jobset_gate.barrier.model import GangKey
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS, PODS
-from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.controller import Controller
 from jobset_gate.runtime.informer import not_synced, wait_for_sync
-from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import DEFAULT_SOURCES
 from jobset_gate.sources.table import LWS
@@ -66,23 +63,19 @@ class BarrierOptions:
 class BarrierControllers:
     """`informers` run on every replica, `runnables` on the leader only.
 
-    `writer` checks the lease before each write; `on_change` is called after every change of a gang; `streaming` is set
-    while the gate stream is served.
+    `on_change` is called after every change of a gang; `streaming` is set while the gate stream is served.
     """
 
     def __init__(
         self,
         options: BarrierOptions,
+        around: ControllerDependencies,
         *,
-        client: Client,
-        writer: Client,
-        clock: Callable[[], float],
-        registry: CollectorRegistry,
-        runtime: RuntimeMetrics,
-        metrics: ControllerMetrics,
         on_change: Callable[[GangKey], None],
         streaming: asyncio.Event,
     ) -> None:
+        client, writer, clock = around.client, around.writer, around.clock
+        runtime, metrics = around.runtime, around.metrics
         self._queue: WorkQueue[GangKey] = runtime.new_queue("gang", elected=False)
         self._lws_queue: WorkQueue[GangKey] | None = None
         status_queue: WorkQueue[GangKey] = runtime.new_queue("status")
@@ -94,11 +87,11 @@ class BarrierControllers:
             self.cache,
             (lambda change: crd_queue.add(change.key[1])) if options.extend_crd else None,
             sources=options.sources,
-            namespace=options.watch_namespace,
+            namespace=around.namespace,
             clock=clock,
             on_problem=runtime.observe_watch_problem,
         )
-        gang_metrics = GangMetrics(registry, clock, options.sources)
+        gang_metrics = GangMetrics(around.registry, clock, options.sources)
         waiters = WaiterRegistry(self.cache, clock, deliveries)
         gang_metrics.set_open_requests(waiters.count_open)
         patcher = VerdictPatcher(
@@ -140,7 +133,7 @@ class BarrierControllers:
             metrics=gang_metrics,
             now=clock,
         )
-        crd = CrdReconciler(writer, CrdMetrics(registry).observe_pass)
+        crd = CrdReconciler(writer, CrdMetrics(around.registry).observe_pass)
         fields = GangKey.log_fields
         controllers: list[Controller[Any]] = [
             Controller("gang", self._queue, gangs.reconcile, metrics, workers=options.workers, log_fields=fields),

@@ -1,6 +1,6 @@
 """CRDs of PodGroups: creates missing ones, updates its own, and leaves those of others alone (G5)."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from importlib.resources import files
 from types import MappingProxyType
@@ -13,13 +13,9 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden, NotFound
 from jobset_gate.kube.resources import CRDS
-from jobset_gate.objects.unstructured import as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from jobset_gate.podgroups.model import FLAVOR_OF, NEEDS_POD_GROUP, POD_GROUP_APIS, Format
-from jobset_gate.runtime.decoder import OnWatchProblem
-from jobset_gate.runtime.informer import AnyInformer, object_informer
 from jobset_gate.runtime.workqueue import Requeue
-
-Json = dict[str, Any]
 
 REVISION: Final = 1
 """Of the manifests; raised with every change, so that an older controller does not revert it."""
@@ -159,13 +155,3 @@ class PodGroupCrdReconciler:
             await self._client.patch(CRDS, name, body=body, patch=PatchType.APPLY, field_manager=manager, force=force)
         except (Conflict, NotFound) as lost:
             raise Requeue(str(lost)) from lost
-
-
-def informers(
-    client: Client, wanted: Iterable[str], enqueue: Callable[[str], None], on_problem: OnWatchProblem
-) -> list[AnyInformer]:
-    """One for each CRD. `enqueue` gets its name."""
-    return [
-        object_informer(client, CRDS, name, lambda change: enqueue(change.key[1]), on_problem=on_problem)
-        for name in wanted
-    ]

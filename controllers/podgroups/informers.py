@@ -6,14 +6,12 @@ from typing import Any, Final
 
 from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, RESOURCEQUOTAS
 from jobset_gate.podgroups import decode, preconditions, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import FLAVOR_OF, NEEDS_POD_GROUP, POD_GROUP_APIS, Format
 from jobset_gate.podgroups.snapshot import RecordObject
-from jobset_gate.runtime.decoder import OnWatchProblem
-from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
+from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, WatchSource
 from jobset_gate.runtime.store import Store
 from jobset_gate.settings import Groups
 
@@ -77,14 +75,6 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
             )
         )
     return found
-
-
-def informers(
-    client: Client, cache: PodGroupCache, settings: Groups, *, namespace: str | None, on_problem: OnWatchProblem
-) -> list[AnyInformer]:
-    """One informer for each source."""
-    sources = watch_sources(cache, settings, namespace)
-    return [Informer(client, source, on_problem=on_problem) for source in sources]
 
 
 def record_stores(informers: Iterable[AnyInformer]) -> dict[str, Store[Any, RecordObject]]:

@@ -1,12 +1,10 @@
 """Constructs the controllers of pod groups: caches, writers, scheduler, reconciler, status."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry
-
-from controllers.podgroups import crds, informers
+from controllers.dependencies import ControllerDependencies
+from controllers.podgroups import informers
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.crds import PodGroupCrdReconciler, needed_crds
 from controllers.podgroups.deadline import SchedulingDeadline
@@ -28,7 +26,7 @@ from controllers.podgroups.status import (
 )
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.barrier.model import WorkloadSeen
-from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.evaluate import GroupEvaluator
@@ -37,10 +35,9 @@ from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
-from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.controller import Controller
 from jobset_gate.runtime.flowcontrol import RateLimiter
-from jobset_gate.runtime.informer import AnyInformer, not_synced, wait_for_sync
-from jobset_gate.runtime.metrics import RuntimeMetrics
+from jobset_gate.runtime.informer import AnyInformer, Informer, not_synced, object_informer, wait_for_sync
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import Groups as GroupSettings
 from jobset_gate.settings import Native
@@ -54,23 +51,6 @@ DETAIL_SECONDS: Final = 0.8
 """In which changes of a group are gathered before it is reconciled."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupDependencies:
-    """What the manager provides."""
-
-    client: Client
-    writer: Client
-    """Checks before each write that this process leads."""
-    namespace: str | None
-    clock: Callable[[], float]
-    """Unix time."""
-    registry: CollectorRegistry
-    runtime: RuntimeMetrics
-    metrics: ControllerMetrics
-    jobset: Callable[[str, str], WorkloadSeen | None] = lambda _, __: None
-    """A gated JobSet by namespace and name."""
-
-
 def max_connections(settings: GroupSettings) -> int:
     """To the API server at once."""
     return settings.gate_concurrency + WORKERS + CONCURRENT_WRITES + STATUS_WORKERS
@@ -79,16 +59,22 @@ def max_connections(settings: GroupSettings) -> int:
 class PodGroupControllers:
     """Informers run on every replica, runnables on the leader only."""
 
-    def __init__(self, settings: GroupSettings, around: PodGroupDependencies, *, keep_crds: bool = True) -> None:
-        """`keep_crds`: create and update the CRDs of PodGroups."""
-        self._settings, self._around = settings, around
+    def __init__(
+        self,
+        settings: GroupSettings,
+        around: ControllerDependencies,
+        *,
+        keep_crds: bool = True,
+        jobset: Callable[[str, str], WorkloadSeen | None] = lambda _, __: None,
+    ) -> None:
+        """`keep_crds`: create and update the CRDs of PodGroups. `jobset`: a gated JobSet by namespace and name."""
+        self._settings, self._around, self._jobset = settings, around, jobset
         client, writer, clock = around.client, around.writer, around.clock
         on_problem = around.runtime.observe_watch_problem
         self._metrics = PodGroupMetrics(around.registry)
         self.cache = PodGroupCache(settings)
-        self.group_informers = informers.informers(
-            client, self.cache, settings, namespace=around.namespace, on_problem=on_problem
-        )
+        sources = informers.watch_sources(self.cache, settings, around.namespace)
+        self.group_informers: list[AnyInformer] = [Informer(client, it, on_problem=on_problem) for it in sources]
         stores = informers.record_stores(self.group_informers)
         self._store = RecordStore(writer, stores, self.cache.set_record_object, around.namespace)
         self._queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group", elected=False)
@@ -109,7 +95,10 @@ class PodGroupControllers:
         self._crds = PodGroupCrdReconciler(writer)
         self._crd_queue: WorkQueue[str] = around.runtime.new_queue("podgroup-crd")
         self._crd_names = needed_crds(settings.ways) if keep_crds else ()
-        self.crd_informers = crds.informers(client, self._crd_names, self._crd_queue.add, on_problem)
+        self.crd_informers = [
+            object_informer(client, CRDS, it, lambda change: self._crd_queue.add(change.key[1]), on_problem=on_problem)
+            for it in self._crd_names
+        ]
         self.pending = self._make_pending()
         self._scheduler = self._make_scheduler()
         deadline = SchedulingDeadline(
@@ -188,10 +177,10 @@ class PodGroupControllers:
 
     def _other_precondition(self, seen: GroupSnapshot) -> GroupReason | None:
         held = None if self._native is None else self._native.why_held(seen)
-        return held or preconditions.barrier_hold(seen, self._around.jobset)
+        return held or preconditions.barrier_hold(seen, self._jobset)
 
     def _report(self, seen: GroupSnapshot) -> GroupStatus:
-        key, warnings = seen.group.key, preconditions.barrier_timeout_warnings(seen, self._around.jobset)
+        key, warnings = seen.group.key, preconditions.barrier_timeout_warnings(seen, self._jobset)
         blocked = self._reconciler.blocked.get(key, "")
         return group_status(seen, self._around.clock(), self.pending.why_pending(key), blocked, warnings)
 

@@ -5,19 +5,19 @@ A failure of the page is logged and stops nothing else.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from controllers.barrier import informers as watches
-from controllers.barrier.cache import GangCache
+from controllers.barrier.setup import BarrierControllers
+from controllers.dependencies import ControllerDependencies
 from controllers.podgroups.setup import PodGroupControllers
 from controllers.statuspage.api import ApiHandlers
 from controllers.statuspage.app import PageContext, build_app
@@ -32,7 +32,6 @@ from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.cert_watcher import CertWatcher
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
-from jobset_gate.runtime.informer import Informer, not_synced
 from jobset_gate.runtime.leader_election import LeaderElector
 
 LIMITS: Final = ConnectionLimits(connections=512, request_seconds=60.0)
@@ -136,25 +135,22 @@ class StatusPage:
 
 def make_status_page(
     options: PageOptions,
-    client: Client,
-    index: GangCache,
-    informers: Sequence[Informer[Any, Any]],
+    around: ControllerDependencies,
+    barrier: BarrierControllers,
     groups: PodGroupControllers | None,
     *,
     elector: LeaderElector | None,
     leads: Callable[[], bool],
-    clock: Callable[[], float],
-    registry: CollectorRegistry,
 ) -> StatusPage:
     """On every replica: a standby's caches are as full as the leader's."""
 
     def freshness() -> Freshness:
-        unlisted = not_synced(informers, watches.MAY_BE_ABSENT) or ("" if groups is None else groups.not_synced())
-        lost, seconds = disconnected_watches((*informers, *(() if groups is None else groups.informers)))
+        unlisted = barrier.not_synced() or ("" if groups is None else groups.not_synced())
+        lost, seconds = disconnected_watches((*barrier.informers, *(() if groups is None else groups.informers)))
         holder = elector.holder if elector is not None and elector.is_held_by_other else ""
         return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=leads(), holder=holder)
 
-    source = PageSource(index=index, clock=clock, fresh=freshness, prices=options.prices)
+    source = PageSource(index=barrier.cache, clock=around.clock, fresh=freshness, prices=options.prices)
     if groups is not None:
         source = replace(source, groups=groups.cache, why=groups.pending.why_pending)
-    return StatusPage(options, source, client, registry)
+    return StatusPage(options, source, around.client, around.registry)

@@ -14,8 +14,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from controllers.dependencies import ControllerDependencies
 from controllers.podgroups import informers
-from controllers.podgroups.setup import PodGroupControllers, PodGroupDependencies
+from controllers.podgroups.setup import PodGroupControllers
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
@@ -160,7 +161,7 @@ class RunningController:
         self, cluster: InMemoryCluster, settings: Settings, stale: Sequence[Json] | None = None, client: Any = None
     ) -> None:
         self.registry = CollectorRegistry()
-        around = PodGroupDependencies(
+        around = ControllerDependencies(
             client=client or cluster.client,
             writer=client or cluster.client,
             namespace=None,

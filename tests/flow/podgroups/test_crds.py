@@ -10,12 +10,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.podgroups import crds
-from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler, informers
+from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.informer import object_informer
 from jobset_gate.runtime.workqueue import WorkQueue
 from tests.fakes.crds import remove_crds
 from tests.fakes.eventually import PATIENCE
@@ -63,7 +64,8 @@ async def keeping(client: Client) -> AsyncIterator[RecordedOutcomes]:
     queue: WorkQueue[str] = WorkQueue()
     loop = Controller("group-crd", queue, kept.reconcile, ControllerMetrics(registry), workers=1)
     tasks = [asyncio.create_task(loop.run())]
-    tasks += [asyncio.create_task(one.run()) for one in informers(client, ALL, queue.add, lambda _: None)]
+    informers = [object_informer(client, CRDS, name, lambda change: queue.add(change.key[1])) for name in ALL]
+    tasks += [asyncio.create_task(one.run()) for one in informers]
     for name in ALL:
         queue.add(name)
     try:

@@ -26,7 +26,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
-from jobset_gate.runtime.informer import AnyInformer, not_synced, wait_for_sync
+from jobset_gate.runtime.informer import AnyInformer, Informer, not_synced, wait_for_sync
 from jobset_gate.settings import Groups
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
@@ -50,8 +50,8 @@ async def running(
 ) -> AsyncIterator[list[AnyInformer]]:
     """The informers of one kind."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
-        every = watches.informers(client, index(), Groups(), namespace=None, on_problem=problems.append)
-        chosen = [it for it in every if it.resource == only]
+        sources = [it for it in watches.watch_sources(index(), Groups(), None) if it.resource == only]
+        chosen: list[AnyInformer] = [Informer(client, it, on_problem=problems.append) for it in sources]
         runs = [tasks.create_task(it.run()) for it in chosen]
         yield chosen
         for run in runs:

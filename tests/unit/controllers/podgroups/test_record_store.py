@@ -18,6 +18,7 @@ from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record, encode_record
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordObject, RecordRef
+from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster
@@ -54,10 +55,9 @@ def observer() -> RecordingObserver:
 @pytest.fixture
 async def records(cluster: InMemoryCluster, observer: RecordingObserver) -> RecordStore:
     settings = Groups()
-    found = informers.informers(
-        cluster.client, PodGroupCache(settings), settings, namespace=None, on_problem=lambda _: None
-    )
-    return RecordStore(cluster.client, informers.record_stores(found), observer)
+    sources = informers.watch_sources(PodGroupCache(settings), settings, namespace=None)
+    stores = informers.record_stores([Informer(cluster.client, source) for source in sources])
+    return RecordStore(cluster.client, stores, observer)
 
 
 def seen(cluster: InMemoryCluster) -> GroupSnapshot:
