@@ -5,7 +5,6 @@ A pod's times are in its status and in its kubelet's Events, which the cache doe
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -26,6 +25,7 @@ from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.timeline import decode
 from jobset_gate.timeline.gang import gang_timeline
 from jobset_gate.timeline.model import PodTimeline
+from jobset_gate.timeline.pulls import PULLED, read_pulls
 from jobset_gate.timeline.trace import Trace, gang_trace
 
 POLL_SECONDS: Final = 2.0
@@ -143,16 +143,10 @@ class GangTracer:
     async def _pulls(self, client: Client, namespace: str, pods: set[str]) -> dict[str, dict[str, float]]:
         """When images were there, as far as the first Events of the namespace tell."""
         found: dict[str, dict[str, float]] = {}
-        scope = ListScope(EVENTS, namespace, field_selector=decode.PULLED)
+        scope = ListScope(EVENTS, namespace, field_selector=PULLED)
         events = list_objects(client, scope, CoreEvent, on_unreadable=lambda _: None)
-        number = 0
         try:
-            async with aclosing(events):
-                async for event in events:
-                    decode.add_pull(found, event, pods)
-                    number += 1
-                    if number >= MAX_EVENTS:
-                        break
+            await read_pulls(events, pods, found, MAX_EVENTS)
         except KubeError as error:
             _log.warning("events not read, the trace says less", error=str(error))
         return found

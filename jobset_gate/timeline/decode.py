@@ -1,15 +1,12 @@
-"""Decodes pods and their kubelets' Events into timelines."""
+"""Decodes pods into timelines."""
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Final
 
 import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
-from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import GangSnapshot, Generation, PodSeen
 from jobset_gate.barrier.source import Source
 from jobset_gate.barrier.wire import NO_LABELS
@@ -17,14 +14,7 @@ from jobset_gate.sources.decode import barrier_status, controller_owner, slot_of
 from jobset_gate.sources.jobset import NO_INDEX
 from jobset_gate.sources.templates import NO_ANNOTATIONS, seconds
 from jobset_gate.timeline.model import PodTimeline, Step
-
-PULLED: Final = "involvedObject.kind=Pod,reason=Pulled"
-"""Field selector of the Events of pulled images."""
-_CONTAINER: Final = re.compile(r"spec\.(?:initC|c)ontainers\{(.*)\}")
-
-
-Pulls = Mapping[str, float]
-"""When each container's image was there first, by the name of the container."""
+from jobset_gate.timeline.pulls import Pulls
 
 
 def decode_pod(seen: wire.MemberPod, pulls: Pulls | None = None) -> PodTimeline:
@@ -82,15 +72,6 @@ def _placed(pod: PodTimeline, known: PodSeen, source: Source) -> PodTimeline:
         job_index=known.job_index,
         generation=Generation(known.workload_uid, known.attempt, known.epoch),
     )
-
-
-def add_pull(known: dict[str, dict[str, float]], event: CoreEvent, pods: Collection[str]) -> None:
-    """By UID of these pods and by container, when an image was first there: later pulls are those of restarts."""
-    seen = event.involved_object
-    container, at = _CONTAINER.fullmatch(seen.field_path), event.first_timestamp or event.event_time
-    if seen.uid in pods and container and at:
-        seconds, pulls = datetime.fromisoformat(at).timestamp(), known.setdefault(seen.uid, {})
-        pulls[container[1]] = min(seconds, pulls.get(container[1], seconds))
 
 
 def _gate(barrier: wire.ContainerStatus | None) -> tuple[float | None, float | None, float | None]:

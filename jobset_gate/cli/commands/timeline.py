@@ -4,7 +4,6 @@ import asyncio
 import shutil
 import time
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import aclosing
 from enum import StrEnum
 from functools import partial
 from math import isfinite
@@ -35,6 +34,7 @@ from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.timeline import decode
 from jobset_gate.timeline.gang import gang_timeline, pod_group_timeline
 from jobset_gate.timeline.model import Timeline
+from jobset_gate.timeline.pulls import PULLED, read_pulls
 from jobset_gate.timeline.summary import IdleDevices, idle_devices
 from jobset_gate.timeline.svg import timeline_svg
 
@@ -212,16 +212,11 @@ async def _timed_pods(reader: NamespaceReader, labels: str) -> list[wire.MemberP
 async def fetch_image_pulls(reader: NamespaceReader, pods: Collection[str]) -> dict[str, dict[str, float]]:
     """By UID of a pod, then by container. What may not be read is named among the permissions."""
     found: dict[str, dict[str, float]] = {}
-    scope, seen = ListScope(EVENTS, reader.namespace, "", decode.PULLED), 0
-    add = reader.permissions.add_sentence
+    scope, add = ListScope(EVENTS, reader.namespace, "", PULLED), reader.permissions.add_sentence
+    events = list_objects(reader.client, scope, CoreEvent, PAGE, on_unreadable=add)
     try:
-        async with aclosing(list_objects(reader.client, scope, CoreEvent, PAGE, on_unreadable=add)) as events:
-            async for event in events:
-                decode.add_pull(found, event, pods)
-                seen += 1
-                if seen >= MAX_EVENTS:
-                    add(f"only the first {seen} Events were read: more pulls may be known than are shown")
-                    break
+        if await read_pulls(events, pods, found, MAX_EVENTS):
+            add(f"only the first {MAX_EVENTS} Events were read: more pulls may be known than are shown")
     except Forbidden:
         reader.permissions.add_missing("list", EVENTS, reader.namespace, "when images were pulled is not known")
     return found
