@@ -78,9 +78,9 @@ def pod_handler(settings: Settings) -> Handler:
 
     def gate(request: ReviewRequest) -> AdmissionResponse:
         result = admission.admit_pod(request.object, request.namespace, settings.groups)
-        if result.violations:
-            return _denied(request, result.violations)
-        return Patched(result.operations) if result.operations else Allowed()
+        if isinstance(result, FieldError):
+            return _denied(request, [result])
+        return Patched(result) if result else Allowed()
 
     return _for_new_pods(gate)
 

@@ -210,8 +210,7 @@ def _scheduling_facts(pod: MemberPod | None) -> object:
     """All of a pod that admission depends on; many events of a pod are about something else."""
     if pod is None:
         return None
-    ended = pod.phase in ("Succeeded", "Failed")
-    return _fixed_facts(pod), pod.is_counted, pod.bound, pod.gated, pod.generation, pod.deleting, ended
+    return _fixed_facts(pod), pod.is_counted, pod.bound, pod.gated, pod.generation, pod.deleting, pod.ended
 
 
 def _fixed_facts(pod: MemberPod) -> object:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.constraints import PER_POD_LABELS, Amounts, AntiAffinityTerm, LabelledPod, NodeFacts
@@ -13,8 +13,6 @@ from jobset_gate.podgroups.snapshot import BoundPod, MemberPod, NodeAllocatable
 _Of = TypeVar("_Of", str, int)
 _Term = tuple[str, AntiAffinityTerm]
 """A term, with the namespace of the pods that have it."""
-
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 class NodeCache:
@@ -58,7 +56,7 @@ class NodeCache:
 
     def set_member(self, old: MemberPod | None, new: MemberPod | None) -> bool:
         """A labelled pod was `old` and is `new`; None: it is not there."""
-        before, after = (it if it is not None and it.node and it.phase not in _ENDED else None for it in (old, new))
+        before, after = (it if it is not None and it.node and not it.ended else None for it in (old, new))
         return self._set(self._members, self._others, before, None if after is None else _bound_pod(after))
 
     def set_bound(self, old: BoundPod | None, new: BoundPod | None) -> bool:

@@ -189,8 +189,5 @@ class OwnerReader:
         return tuple(
             it.name
             for it in pods
-            if not it.deleting
-            and it.phase not in eviction.FINISHED
-            and it.group_label not in self._generations
-            and it.uid not in unlabelled
+            if not it.deleting and not it.ended and it.group_label not in self._generations and it.uid not in unlabelled
         )

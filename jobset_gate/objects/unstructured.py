@@ -23,6 +23,11 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def as_text(value: Any) -> str:
+    """The value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
 def nested(value: Any, *path: str | int) -> Any:
     """The value under a path; None when there is none."""
     for key in path:

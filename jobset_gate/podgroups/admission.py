@@ -27,27 +27,15 @@ _CONTROLLER_ONLY: Final = (names.POD_GROUP_OPENED, names.POD_GROUP_TAKEN_BACK)
 """Annotations of the controller: a pod that comes with one is a copy of an admitted pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodAdmission:
-    """Denied with errors, patched with operations, or allowed as it is."""
-
-    operations: list[Json]
-    violations: list[FieldError]
-
-
-UNCHANGED: Final = PodAdmission([], [])
-
-
-def admit_pod(pod: Json, namespace: str, groups: Groups) -> PodAdmission:
-    """The answer to the CREATE of a pod; idempotent."""
+def admit_pod(pod: Json, namespace: str, groups: Groups) -> list[Json] | FieldError:
+    """What the CREATE of a pod patches into it, or why it is denied; idempotent."""
     if not matches_conditions(pod, groups):
-        return UNCHANGED
+        return []
     meta = RawMetadata.of_object(pod, namespace)
     member = parse_membership(meta, groups.ways)
     if member is None:
-        return UNCHANGED
-    conflict = conflicting_names(meta, groups.ways)
-    return PodAdmission([], [conflict]) if conflict else PodAdmission(_patch(pod, member.key, groups.native), [])
+        return []
+    return conflicting_names(meta, groups.ways) or _patch(pod, member.key, groups.native)
 
 
 def matches_conditions(pod: Json, groups: Groups) -> bool:

@@ -7,6 +7,7 @@ from math import ceil
 from typing import Final
 
 from jobset_gate.barrier.model import Value
+from jobset_gate.objects.devices import is_device
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.fit.constraints import Amounts, LabelledPod, NodeSelection, subtract
 from jobset_gate.podgroups.fit.greedy import GroupRequest
@@ -228,7 +229,7 @@ class Domains:
     def not_offered(self, requests: Amounts) -> Iterator[str]:
         """Extended resources that no node has. A DeviceClass may serve them (DRA), which cannot be seen here."""
         for name, many in requests.items():
-            if many > 0 and _is_extended(name) and name not in self._offers:
+            if many > 0 and is_device(name) and name not in self._offers:
                 yield name
 
     def offered_requests(self, requests: Amounts) -> Amounts:
@@ -241,8 +242,3 @@ class Domains:
         if len(self._nodes) * sum(it.requirement_count for it in selections) > MAX_SELECTOR_CHECKS:
             return frozenset(node.name for node in self._nodes)
         return frozenset(node.name for node in self._nodes if any(it.matches(node) for it in selections))
-
-
-def _is_extended(name: str) -> bool:
-    domain, slash, _ = name.partition("/")
-    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")

@@ -22,8 +22,6 @@ from jobset_gate.podgroups.snapshot import MemberPod
 
 JOB: Final = "Job"
 JOBSET: Final = "JobSet"
-FINISHED: Final = ("Succeeded", "Failed")
-"""Phases of pods that use no resources any more."""
 MAX_PODS_NAMED: Final = 10
 _MAX_DIGITS: Final = 20
 """Of a generation: Python refuses to parse very long numbers, which users can write into the mark."""
@@ -150,7 +148,7 @@ def is_detached(pod: MemberPod) -> bool:
 
 def is_evictable(pod: MemberPod, wanted: Mapping[str, int]) -> bool:
     """Whether the pod was admitted and has to go before the group can be closed."""
-    if pod.phase in FINISHED or pod.group_label not in wanted:
+    if pod.ended or pod.group_label not in wanted:
         return False
     return is_detached(pod) or (not pod.gated and 0 < pod.generation <= wanted[pod.group_label])
 
@@ -288,7 +286,7 @@ def _detaches(
         how = made.get(pod.uid)
         if how is None or how.target is None or how.target.uid != target.uid or pod.controller is None:
             continue
-        if pod.gated or pod.foreign_gates or pod.deleting or pod.phase in FINISHED:
+        if pod.gated or pod.foreign_gates or pod.deleting or pod.ended:
             continue
         mark = eviction_mark(pod.group_label, wanted[pod.group_label])
         yield DetachPod(pod=pod, job=pod.controller.uid, labels=how.labels, mark=mark)

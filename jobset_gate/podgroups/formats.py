@@ -17,7 +17,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
-from jobset_gate.objects.unstructured import Json, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_map, as_text, nested
 from jobset_gate.podgroups.fields import FieldReader
 from jobset_gate.podgroups.model import (
     FLAVOR_OF,
@@ -219,11 +219,11 @@ def parse_pod_group(pod_group: Json) -> PodGroupSource | None:
     meta = pod_group.get("metadata")
     bare = PodGroupSource(
         api=group,
-        namespace=_text(nested(meta, "namespace")),
-        name=_text(nested(meta, "name")),
-        uid=_text(nested(meta, "uid")),
+        namespace=as_text(nested(meta, "namespace")),
+        name=as_text(nested(meta, "name")),
+        uid=as_text(nested(meta, "uid")),
     )
-    version = _text(pod_group.get("apiVersion")).rpartition("/")[2]
+    version = as_text(pod_group.get("apiVersion")).rpartition("/")[2]
     if version != names.POD_GROUP_VERSION:
         message = f"is not known here, only {group}/{names.POD_GROUP_VERSION}"
         unknown = FieldError("apiVersion", pod_group.get("apiVersion"), message, CauseType.NOT_SUPPORTED)
@@ -238,7 +238,3 @@ def parse_pod_group(pod_group: Json) -> PodGroupSource | None:
     return msgspec.structs.replace(
         source, annotated_spec=annotated, annotation_problems=annotation_problems, ignored=ignored
     )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

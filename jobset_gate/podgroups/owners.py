@@ -1,12 +1,12 @@
 """Owners of a group's pods, read from JSON: can they ever create enough pods (G3), and how they are suspended (G4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
 from jobset_gate.objects.template import IN_ORDER, TemplateView, templates_of
-from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, as_text, nested
 from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.eviction import JOB, JOBSET, SuspendTarget
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey, RawMetadata
@@ -110,15 +110,15 @@ _OWN_CONTROLLERS: Final = frozenset({"", names.JOB_CONTROLLER, names.JOBSET_CONT
 def read_target(kind: str, obj: Json, others: tuple[str, ...] = ()) -> SuspendTarget:
     """A Job or JobSet. `others`: names of its living pods that are not in the group."""
     meta, spec = as_map(obj.get("metadata")), as_map(obj.get("spec"))
-    manager = _text(spec.get("managedBy"))
+    manager = as_text(spec.get("managedBy"))
     return SuspendTarget(
         kind=kind,
-        namespace=_text(meta.get("namespace")),
-        name=_text(meta.get("name")),
-        uid=_text(meta.get("uid")),
-        resource_version=_text(meta.get("resourceVersion")),
+        namespace=as_text(meta.get("namespace")),
+        name=as_text(meta.get("name")),
+        uid=as_text(meta.get("uid")),
+        resource_version=as_text(meta.get("resourceVersion")),
         suspended=spec.get("suspend") is True,
-        mark=_text(nested(meta, "annotations", names.POD_GROUP_SUSPENDED)),
+        mark=as_text(nested(meta, "annotations", names.POD_GROUP_SUSPENDED)),
         finished="deletionTimestamp" in meta or _is_finished(kind, obj),
         by_kueue=names.KUEUE_QUEUE in as_map(meta.get("labels")),
         managed_by="" if manager in _OWN_CONTROLLERS else manager,
@@ -132,7 +132,7 @@ def jobset_of(job: Json) -> tuple[str, str] | None:
     """Name and UID of the JobSet that controls a Job."""
     for owner in map(as_map, as_list(nested(job, "metadata", "ownerReferences"))):
         if owner.get("controller") is True and owner.get("kind") == JOBSET:
-            return _text(owner.get("name")), _text(owner.get("uid"))
+            return as_text(owner.get("name")), as_text(owner.get("uid"))
     return None
 
 
@@ -148,7 +148,7 @@ def detach_labels(job: Json) -> tuple[str, ...]:
 def selector(job: Json) -> str:
     """A label selector of all pods of a Job, and maybe others."""
     selected = as_map(nested(job, "spec", "selector", "matchLabels"))
-    return ",".join(f"{key}={_text(value)}" for key, value in sorted(selected.items()))
+    return ",".join(f"{key}={as_text(value)}" for key, value in sorted(selected.items()))
 
 
 def can_fail_job(kind: str, obj: Json) -> bool:
@@ -168,7 +168,3 @@ def can_fail_job(kind: str, obj: Json) -> bool:
 def _is_finished(kind: str, obj: Json) -> bool:
     conditions = map(as_map, as_list(nested(obj, "status", "conditions")))
     return any(it.get("type") in _FINAL_CONDITIONS[kind] and it.get("status") == "True" for it in conditions)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

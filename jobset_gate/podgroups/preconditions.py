@@ -234,7 +234,7 @@ def _charged(group: GroupSnapshot) -> dict[str, int]:
     """For the members: a quota charges terminating pods, and finished ones not."""
     total: dict[str, int] = {}
     for member in group.members:
-        if member.phase not in ("Succeeded", "Failed"):
+        if not member.ended:
             for name, amount in member.shape.requests.items():
                 total[name] = total.get(name, 0) + amount
     return total

@@ -24,8 +24,6 @@ UNSUPPORTED_GRACE_SECONDS: Final = 30.0
 AFTER_DEADLINE_SECONDS: Final = 300.0
 """After its limit, for which room is kept for a group that is not evicted, or not wholly."""
 
-_ENDED: Final = ("Succeeded", "Failed")
-
 SnapshotLookup = Callable[[PodGroupKey], GroupSnapshot | None]
 LastPods = Callable[[PodGroupKey], Sequence[PodShape]]
 
@@ -85,12 +83,12 @@ def is_being_scheduled(record: AdmissionRecord | None) -> bool:
 
 
 def living_shapes(seen: GroupSnapshot, domains: Domains) -> tuple[PodShape, ...]:
-    return pod_shapes([it for it in seen.members if it.alive and it.phase not in _ENDED], domains)
+    return pod_shapes([it for it in seen.members if it.alive and not it.ended], domains)
 
 
 def _unbound(members: Sequence[MemberPod], bound: Callable[[str], bool]) -> tuple[list[MemberPod], list[MemberPod]]:
     """Pods that have a node which does not account for them yet, and pods without one."""
-    open_ = [it for it in members if it.phase not in _ENDED and not bound(it.uid)]
+    open_ = [it for it in members if not it.ended and not bound(it.uid)]
     return [it for it in open_ if it.node], [it for it in open_ if not it.node]
 
 

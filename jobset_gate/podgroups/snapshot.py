@@ -77,6 +77,11 @@ class MemberPod(Value, frozen=True):
         return self.node != "" or self.phase == "Succeeded"
 
     @property
+    def ended(self) -> bool:
+        """Succeeded or Failed: its node and its quota do not account for it."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
     def ungated(self) -> bool:
         """It never had our gate."""
         return not self.gated and not self.generation

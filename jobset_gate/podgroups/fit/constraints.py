@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from jobset_gate.barrier.model import Value
 from jobset_gate.objects import devices, quantity
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_list, as_map, as_text, nested
 
 _HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -176,7 +176,7 @@ def pod_node_selection(spec: Json) -> NodeSelection:
     required = nested(spec, *_NODE_AFFINITY)
     selector = sorted(as_map(spec.get("nodeSelector")).items())
     return NodeSelection(
-        every=tuple(Requirement(key=key, operator="In", values=frozenset({_text(value)})) for key, value in selector),
+        every=tuple(Requirement(key=key, operator="In", values=frozenset({as_text(value)})) for key, value in selector),
         terms=None if required is None else tuple(map(_node_term, as_list(nested(required, "nodeSelectorTerms")))),
         tolerations=tuple(_toleration(as_map(it)) for it in as_list(spec.get("tolerations"))),
     )
@@ -198,22 +198,18 @@ def _node_term(term: Any) -> tuple[Requirement, ...]:
 
 
 def _requirement(body: Any, *, field: bool = False) -> Requirement:
-    values = frozenset(_text(it) for it in as_list(nested(body, "values")))
-    key, operator = _text(nested(body, "key")), _text(nested(body, "operator"))
+    values = frozenset(as_text(it) for it in as_list(nested(body, "values")))
+    key, operator = as_text(nested(body, "key")), as_text(nested(body, "operator"))
     return Requirement(key=key, operator=operator, values=values, field=field)
 
 
 def _toleration(body: Json) -> Toleration:
     return Toleration(
-        key=_text(body.get("key")),
-        operator=_text(body.get("operator")) or "Equal",
-        value=_text(body.get("value")),
-        effect=_text(body.get("effect")),
+        key=as_text(body.get("key")),
+        operator=as_text(body.get("operator")) or "Equal",
+        value=as_text(body.get("value")),
+        effect=as_text(body.get("effect")),
     )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- Required anti-affinity of bound pods ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ the order. With several shapes the scheduler may bind small pods where large one
 answers whether the fit is certain.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -29,9 +29,7 @@ def fit_shortage(requests: Sequence[GroupRequest], nodes: Sequence[NodeInfo], fi
     """What lacks for groups that are admitted together; "": they fit. Pods that come `first` are placed before, as far
     as they fit.
     """
-    placement = _Placement(nodes)
-    placement.place_reserved(first)
-    return _first_shortage(placement, requests)
+    return _first_shortage(_Placement(nodes, first), requests)
 
 
 def without_lower_priority(nodes: Sequence[NodeInfo], priority: int) -> list[NodeInfo]:
@@ -58,26 +56,23 @@ def never_fits(requests: Sequence[GroupRequest], nodes: Sequence[NodeInfo]) -> s
 
 def after_placing(nodes: Sequence[NodeInfo], first: Sequence[PodShape]) -> list[NodeInfo]:
     """The nodes with what is left once these pods are placed."""
-    placement = _Placement(nodes)
-    placement.place_reserved(first)
-    return [msgspec.structs.replace(it, free=placement.free[it.node.name]) for it in nodes]
+    free = _Placement(nodes, first).free
+    return [msgspec.structs.replace(it, free=free[it.node.name]) for it in nodes]
 
 
 class _Placement:
     """The nodes while pods are placed on them."""
 
-    def __init__(self, nodes: Sequence[NodeInfo], *, empty: bool = False) -> None:
-        """`empty`: without the pods that are bound to them, for the words of a shortage."""
+    def __init__(self, nodes: Sequence[NodeInfo], first: Sequence[PodShape] = (), *, empty: bool = False) -> None:
+        """`first`: pods of other groups, of which as many as fit are placed. `empty`: without the pods that are bound
+        to the nodes, for the words of a shortage.
+        """
         self._nodes, self._empty = nodes, empty
         self.free = {it.node.name: dict(it.free) for it in nodes}
-        self._before: Mapping[str, Amounts] = {it.node.name: it.free for it in nodes}
-        self._requested: list[GroupRequest] = []
-
-    def place_reserved(self, shapes: Sequence[PodShape]) -> None:
-        """Places pods of other groups, as many as fit."""
-        for shape in _scarcest_first(group_equal(shapes)):
+        for shape in _scarcest_first(group_equal(first)):
             self._place(shape, shape.count)
         self._before = {name: dict(free) for name, free in self.free.items()}
+        self._requested: list[GroupRequest] = []
 
     def place_group(self, request: GroupRequest) -> str:
         """Places a group; else what it lacks."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.podgroups.admission import UNCHANGED, admit_pod
+from jobset_gate.podgroups.admission import admit_pod
 from jobset_gate.podgroups.model import FLAVOR_OF, Flavor, Format, PodGroupKey, group_label
 from jobset_gate.settings import Groups, Native
 from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
@@ -17,11 +17,11 @@ from tests.fakes.podgroups.sources import GANG
 def after(made: Json, groups: Groups | None = None, namespace: str = "team") -> Json:
     """The pod as it is stored. A second look changes nothing, and the first one has not touched what it was given."""
     reported, before = groups or Groups(), copy.deepcopy(made)
-    verdict = admit_pod(made, namespace, reported)
-    assert verdict.violations == []
+    patch = admit_pod(made, namespace, reported)
+    assert isinstance(patch, list)
     assert made == before
-    stored: Json = applied(made, verdict.operations)
-    assert admit_pod(stored, namespace, reported) == UNCHANGED
+    stored: Json = applied(made, patch)
+    assert admit_pod(stored, namespace, reported) == []
     return stored
 
 
@@ -80,13 +80,13 @@ def test_values_are_not_judged_here(notes: Json) -> None:
 
 def test_two_names_are_refused_with_both() -> None:
     both = pod(Format.KEP_24, "a", meta=meta_of(Format.ALIBABA, "b"))
-    (said,) = admit_pod(both, "team", Groups()).violations
-    assert str(said) == (
+    assert str(admit_pod(both, "team", Groups())) == (
         'metadata: ["a","b"]: names two groups, a pod belongs to one:'
         " metadata.labels[pod-group.scheduling.sigs.k8s.io/name] says b,"
         " metadata.annotations[scheduling.k8s.io/group-name] says a"
     )
-    assert admit_pod(both, "team", Groups(ways=(Format.ALIBABA,))).violations == [], "one of them means nothing here"
+    held = admit_pod(both, "team", Groups(ways=(Format.ALIBABA,)))
+    assert isinstance(held, list), "one of them means nothing here"
 
 
 def test_the_native_group_is_named_after_the_label() -> None:
@@ -109,18 +109,18 @@ LEFT_ALONE: dict[str, Json] = {
 @pytest.mark.parametrize("why", LEFT_ALONE)
 def test_what_is_not_ours_is_let_through_as_it_is(why: str) -> None:
     """The match conditions say the same; this is for what is sent all the same."""
-    assert admit_pod(LEFT_ALONE[why], "team", Groups()) == UNCHANGED
+    assert admit_pod(LEFT_ALONE[why], "team", Groups()) == []
 
 
 def test_while_groups_are_off_nobody_is_held() -> None:
-    assert admit_pod(pod(Format.KEP_24), "team", Groups(enabled=False)) == UNCHANGED
+    assert admit_pod(pod(Format.KEP_24), "team", Groups(enabled=False)) == []
 
 
 @pytest.mark.parametrize("way", Format)
 def test_a_way_that_is_off_takes_nobody(way: Format) -> None:
     """Koordinator's label is one way, its annotations another: a pod with both is in as long as one of them is on."""
     on = Groups(ways=tuple(it for it in Format if it is not way))
-    assert admit_pod(pod(way), "team", on) == UNCHANGED
+    assert admit_pod(pod(way), "team", on) == []
     annotated = pod(Format.KOORDINATOR_POD_GROUP, meta={"annotations": {f"{GANG}min-available": "3"}})
-    taken = admit_pod(annotated, "team", on) != UNCHANGED
+    taken = admit_pod(annotated, "team", on) != []
     assert taken is (way is not Format.KOORDINATOR_POD_GROUP)
