@@ -16,17 +16,19 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier.setup import BarrierControllers, BarrierOptions, Runnable
+from controllers.barrier.setup import BarrierControllers, BarrierOptions
 from controllers.dependencies import ControllerDependencies
 from controllers.podgroups import setup
 from controllers.statuspage.middleware import PageOptions
 from controllers.statuspage.server import API_CONNECTIONS, StatusPage, make_status_page
+from controllers.statuspage.source import Freshness, disconnected_watches
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.controller import ControllerMetrics
 from jobset_gate.runtime.healthz import HealthServer, LivenessCheck
+from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.runtime.leader_election import LeaderElector, LeaseTiming
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.settings import Groups
@@ -86,6 +88,7 @@ class Manager:
         self._access = access
         self._metrics = RuntimeMetrics(self.options.registry, access.server, names.LEASE)
         self._barrier: BarrierControllers | None = None
+        self._parts: list[BarrierControllers | setup.PodGroupControllers] = []
         self.page: StatusPage | None = None
         self.url = ""
         """Of health and metrics, once they are served."""
@@ -125,32 +128,45 @@ class Manager:
             barrier = self._barrier = BarrierControllers(
                 options, around, on_change=self._on_gang_change, streaming=self.streaming
             )
-            self._liveness.add_checks(*barrier.health_checks)
             groups = self._groups(around, barrier)
+            self._parts = [barrier] if groups is None else [barrier, groups]
+            for part in self._parts:
+                self._liveness.add_checks(*part.health_checks)
             if options.page_port:
-                leads = self.leading.is_set
-                self.page = make_status_page(options.page, around, barrier, groups, elector=elector, leads=leads)
-            health = await self._serve(barrier, groups)
+                fresh = partial(self._freshness, elector)
+                self.page = make_status_page(options.page, around, barrier.cache, groups, fresh)
+            health = await self._serve()
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    for informer in (*barrier.informers, *(groups.informers if groups else ())):
+                    for informer in self._informers:
                         self._start(tasks, informer.run(), f"informer of {informer.resource.plural}")
-                    self._start(tasks, self._wait_synced(barrier, groups), "cache sync")
+                    self._start(tasks, self._wait_synced(), "cache sync")
                     if self.page is not None:
                         self._start(tasks, self.page.run(), "status page")
-                    lead = partial(self._lead, barrier, groups)
+                    lead = partial(self._lead, barrier)
                     self._start(tasks, elector.run(lead) if elector else lead(), "leading")
             finally:
                 if health is not None:
                     await health.stop()
 
-    async def _wait_synced(self, barrier: BarrierControllers, groups: setup.PodGroupControllers | None) -> None:
-        await barrier.wait_for_sync()
-        if groups is not None:
-            await groups.wait_for_sync()
+    @property
+    def _informers(self) -> list[AnyInformer]:
+        return [informer for part in self._parts for informer in part.informers]
+
+    def _not_synced(self) -> str:
+        return next(filter(None, (part.not_synced() for part in self._parts)), "")
+
+    def _freshness(self, elector: LeaderElector | None) -> Freshness:
+        unlisted, (lost, seconds) = self._not_synced(), disconnected_watches(self._informers)
+        holder = elector.holder if elector is not None and elector.is_held_by_other else ""
+        return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=self.leading.is_set(), holder=holder)
+
+    async def _wait_synced(self) -> None:
+        for part in self._parts:
+            await part.wait_for_sync()
         self.serving.set()
 
-    async def _lead(self, barrier: BarrierControllers, groups: setup.PodGroupControllers | None) -> None:
+    async def _lead(self, barrier: BarrierControllers) -> None:
         """Runs what only the leader runs, once the caches are filled: a missing object must be missing in the API."""
         await self.serving.wait()
         _log.info("leading", identity=self.options.identity)
@@ -158,10 +174,9 @@ class Manager:
         self.leading.set()
         if not self.options.leader_elect:
             self._metrics.set_leading(True)
-        runnables: list[Runnable] = [*barrier.runnables, *(groups.runnables if groups else ())]
         try:
             async with asyncio.TaskGroup() as tasks:
-                for run in runnables:
+                for run in (run for part in self._parts for run in part.runnables):
                     self._start(tasks, run(), run.__qualname__)
         finally:
             self.leading.clear()
@@ -171,17 +186,14 @@ class Manager:
 
     def _groups(self, around: ControllerDependencies, barrier: BarrierControllers) -> setup.PodGroupControllers | None:
         """Pod groups, if enabled."""
-        options = self.options
-        if not options.groups.enabled:
+        if not self.options.groups.enabled:
             return None
-        groups = setup.PodGroupControllers(
-            options.groups,
+        return setup.PodGroupControllers(
+            self.options.groups,
             around,
-            keep_crds=options.pod_group_crds,
+            keep_crds=self.options.pod_group_crds,
             jobset=lambda namespace, name: barrier.cache.get_workload(GangKey(namespace, name)),
         )
-        self._liveness.add_checks(*groups.health_checks)
-        return groups
 
     def _on_gang_change(self, key: GangKey) -> None:
         if self.page is not None:
@@ -201,17 +213,11 @@ class Manager:
             on_problem=self._metrics.log_lease_problem,
         )
 
-    async def _serve(
-        self, barrier: BarrierControllers, groups: setup.PodGroupControllers | None
-    ) -> HealthServer | None:
+    async def _serve(self) -> HealthServer | None:
         options = self.options
         if options.port is None:
             return None
-
-        def ready() -> str:
-            return barrier.not_synced() or ("" if groups is None else groups.not_synced())
-
-        health = HealthServer(options.registry, healthy=self._liveness.check, ready=ready)
+        health = HealthServer(options.registry, healthy=self._liveness.check, ready=self._not_synced)
         await health.start(options.host, options.port)
         self.url = health.url
         return health

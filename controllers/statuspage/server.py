@@ -16,7 +16,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from controllers.barrier.setup import BarrierControllers
+from controllers.barrier.cache import GangCache
 from controllers.dependencies import ControllerDependencies
 from controllers.podgroups.setup import PodGroupControllers
 from controllers.statuspage.api import ApiHandlers
@@ -24,7 +24,7 @@ from controllers.statuspage.app import PageContext, build_app
 from controllers.statuspage.auth import AccessReviewer, Authenticator, SessionStore
 from controllers.statuspage.detail import DetailHandlers
 from controllers.statuspage.middleware import PageOptions
-from controllers.statuspage.source import Freshness, PageSource, disconnected_watches
+from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.sse import EventStreams
 from controllers.statuspage.timelines import TimelineRenderer
 from controllers.statuspage.view import StatusView
@@ -32,7 +32,6 @@ from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.cert_watcher import CertWatcher
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
-from jobset_gate.runtime.leader_election import LeaderElector
 
 LIMITS: Final = ConnectionLimits(connections=512, request_seconds=60.0)
 """Open files are the controller's, too. The timeline of a large gang takes a while."""
@@ -136,21 +135,12 @@ class StatusPage:
 def make_status_page(
     options: PageOptions,
     around: ControllerDependencies,
-    barrier: BarrierControllers,
+    cache: GangCache,
     groups: PodGroupControllers | None,
-    *,
-    elector: LeaderElector | None,
-    leads: Callable[[], bool],
+    fresh: Callable[[], Freshness],
 ) -> StatusPage:
     """On every replica: a standby's caches are as full as the leader's."""
-
-    def freshness() -> Freshness:
-        unlisted = barrier.not_synced() or ("" if groups is None else groups.not_synced())
-        lost, seconds = disconnected_watches((*barrier.informers, *(() if groups is None else groups.informers)))
-        holder = elector.holder if elector is not None and elector.is_held_by_other else ""
-        return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=leads(), holder=holder)
-
-    source = PageSource(index=barrier.cache, clock=around.clock, fresh=freshness, prices=options.prices)
+    source = PageSource(index=cache, clock=around.clock, fresh=fresh, prices=options.prices)
     if groups is not None:
         source = replace(source, groups=groups.cache, why=groups.pending.why_pending)
     return StatusPage(options, source, around.client, around.registry)
