@@ -16,7 +16,7 @@ from controllers.barrier.metrics import main_starts
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, VerdictKind
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import EVENTS, PODS
@@ -52,8 +52,6 @@ class TraceExporter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    workload: WorkloadSeen
-    config_map: ConfigMapSeen
     decision: Decide
     at: float
     seen: GangSnapshot
@@ -80,22 +78,9 @@ class GangTracer:
         if len(self._pending) >= MAX_PENDING:
             _log.warning("no trace is made: too many gangs wait for theirs", pending=len(self._pending))
             return
-        workload = seen.workload
-        stored = ConfigMapSeen(
-            namespace=workload.namespace,
-            name=workload.source.config_map_name(workload.name),
-            uid="",
-            resource_version="",
-            source=workload.source.name,
-            gang=workload.name,
-            workload_uid=workload.uid,
-            verdict=decision.verdict,
-            waiting_since=decision.clock,
-            canonical=True,
-        )
-        if not workload.source.gates_pods:
+        if not seen.workload.source.gates_pods:
             seen = msgspec.structs.replace(seen, pods=())
-        self._pending[key] = _Decided(workload, stored, decision, self._now(), seen)
+        self._pending[key] = _Decided(decision, self._now(), seen)
         self._queue.add(key)
 
     async def reconcile(self, key: GangKey) -> float | None:
@@ -120,14 +105,14 @@ class GangTracer:
 
     def _is_starting(self, key: GangKey, decided: _Decided) -> bool:
         """True while the released generation exists, and not all of its main containers have started."""
-        seen, then = self._cache.peek(key), decided.workload
+        seen, then = self._cache.peek(key), decided.seen.workload
         if decided.decision.verdict.kind is not VerdictKind.RELEASE or seen is None or seen.workload.finished:
             return False
         now = seen.workload
         return (now.uid, now.attempt, now.epoch) == (then.uid, then.attempt, then.epoch) and main_starts(seen) is None
 
     async def _trace(self, key: GangKey, decided: _Decided) -> Trace:
-        mine = ListScope(PODS, key.namespace, decided.workload.source.pods_selector(key.name))
+        mine = ListScope(PODS, key.namespace, decided.seen.workload.source.pods_selector(key.name))
         client = self._client.without_retries()
         found = [pod async for pod in list_objects(client, mine, wire.MemberPod, on_unreadable=lambda _: None)]
         pulls = await self._pulls(client, key.namespace, {pod.metadata.uid for pod in found})
@@ -137,8 +122,21 @@ class GangTracer:
 
     def _convert(self, decided: _Decided, pods: list[PodTimeline]) -> Trace:
         """In a thread: thousands of pods take a while."""
-        timeline = gang_timeline(decided.workload, decided.config_map, pods, self._now())
-        return gang_trace(timeline, decided.decision.verdict, decided.at, decided.workload.config.timeout)
+        workload, decision = decided.seen.workload, decided.decision
+        stored = ConfigMapSeen(
+            namespace=workload.namespace,
+            name=workload.source.config_map_name(workload.name),
+            uid="",
+            resource_version="",
+            source=workload.source.name,
+            gang=workload.name,
+            workload_uid=workload.uid,
+            verdict=decision.verdict,
+            waiting_since=decision.clock,
+            canonical=True,
+        )
+        timeline = gang_timeline(workload, stored, pods, self._now())
+        return gang_trace(timeline, decision.verdict, decided.at, workload.config.timeout)
 
     async def _pulls(self, client: Client, namespace: str, pods: set[str]) -> dict[str, dict[str, float]]:
         """When images were there, as far as the first Events of the namespace tell."""

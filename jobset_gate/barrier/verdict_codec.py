@@ -19,24 +19,19 @@ MESSAGE_LIMIT = 1024
 MAX_VERDICT_LENGTH = 2048
 """Characters of a verdict; a longer text is not parsed."""
 
-CAUSES = frozenset(
-    {
-        names.REASON_STARTED,
-        names.REASON_TIMED_OUT,
-        names.REASON_INDEX_FAILED,
-        names.REASON_BYPASSED,
-        names.REASON_GATE_MISSING,
-    }
+CAUSES = (
+    names.REASON_STARTED,
+    names.REASON_TIMED_OUT,
+    names.REASON_INDEX_FAILED,
+    names.REASON_BYPASSED,
+    names.REASON_GATE_MISSING,
 )
 
 _MAX_DIGITS = 9
 """Shells compare numbers of this length safely."""
 
-
 _LATEST = 10.0**11
 """Seconds since the epoch; the latest time of a gang's clock."""
-
-_SMALL: dict[str | None, int] = {str(small): small for small in range(1024)}
 
 
 def parse_epoch(text: str | None) -> int:
@@ -46,8 +41,6 @@ def parse_epoch(text: str | None) -> int:
 
 def parse_number(text: str | None, otherwise: int) -> int:
     """A number in a label or annotation: ASCII digits, or `otherwise`."""
-    if text in _SMALL:  # nearly always; called three times per pod event
-        return _SMALL[text]
     if text and len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit():
         return int(text)
     return otherwise
