@@ -90,12 +90,17 @@ def _restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
 
 
 def _restore_spelling(edit: PatchBuilder, new: Json, old: Json) -> None:
-    """The stored spelling of semantically equal templates, as far as the limit of a patch allows."""
+    """The stored spelling of semantically equal templates, as far as the limit of a patch allows: `{}` where the old
+    template has it and the one to be stored has nothing, and equal amounts as they were.
+
+    To JobSet's validator both are the same, so this is only about the stored words: without it the first
+    `kubectl apply` or `kubectl replace` of an unchanged manifest would raise metadata.generation (A3).
+    """
     was = templates_by_name(old)
     with suppress(PatchTooLarge):
         for job in templates_of(new):
             if job.name in was and job.well_formed:
-                _respell(edit, job, was[job.name])
+                _walk(edit, list(job.job_path), nested(edit.document, *job.job_path), was[job.name].job)
 
 
 def _usable(new: Json) -> bool:
@@ -172,15 +177,6 @@ def _value(edit: PatchBuilder, now: Json | None, was: Json | None, path: Path, k
 
 _EMPTY_KEYS: Final = ("metadata", "resources")
 """Members of the templates that Go writes out even when nobody has set them."""
-
-
-def _respell(edit: PatchBuilder, job: TemplateView, was: TemplateView) -> None:
-    """Put `{}` back where the old template has it and the one to be stored has nothing, and equal amounts as they were.
-
-    To JobSet's validator both are the same, so this is only about the stored words: without it the first
-    `kubectl apply` or `kubectl replace` of an unchanged manifest would raise metadata.generation (A3).
-    """
-    _walk(edit, list(job.job_path), nested(edit.document, *job.job_path), was.job)
 
 
 def _walk(edit: PatchBuilder, path: list[str | int], now: Any, was: Any) -> None:

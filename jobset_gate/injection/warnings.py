@@ -93,12 +93,13 @@ def _endless(job: TemplateView) -> Iterator[str]:
         where = format_path((*job.job_path, "spec", "backoffLimit"))
         yield f"{where}: {limit}: after a timeout the barriers are tried that often before the Job fails"
     for index, rule in enumerate(as_list(nested(job.job_spec, "podFailurePolicy", "rules"))):
-        if nested(rule, "action") == "Ignore" and _matches_timeout(nested(rule, "onExitCodes")):
+        if nested(rule, "action") == "Ignore" and matches_timeout(nested(rule, "onExitCodes")):
             where = format_path((*job.job_path, "spec", "podFailurePolicy", "rules", index))
             yield f"{where}: ignores exit code {names.EXIT_TIMED_OUT}: a gang that timed out starts again for ever"
 
 
-def _matches_timeout(requirement: Any) -> bool:
+def matches_timeout(requirement: Any) -> bool:
+    """Whether this requirement of a rule of a podFailurePolicy is about the exit code of a timeout."""
     if nested(requirement, "containerName") not in (None, "", names.BARRIER_CONTAINER):
         return False
     listed = names.EXIT_TIMED_OUT in as_list(nested(requirement, "values"))

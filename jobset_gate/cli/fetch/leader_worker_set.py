@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jobset_gate.barrier.missing import MAX_COMMANDS
+from jobset_gate.barrier.missing import commands
 from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
@@ -114,7 +114,6 @@ class LwsGroups:
         states = {it.state for it in waiting.values()} if not many else {GangState.WAITING}
         state = GangState.WAITING if len(states) > 1 else next(iter(states), GangState.RELEASED)
         missing = _missing(waiting) if with_missing else ()
-        commands = tuple(dict.fromkeys(it.command for it in missing if it.command))[:MAX_COMMANDS]
         pods = f"kubectl get pods -n {self.namespace} -l {LWS.pods_label}={self.name}"
         size = max((it.expected for it in there.values()), default=0)
         return Explanation(
@@ -139,7 +138,7 @@ class LwsGroups:
             waiting_since=min(clocks, default=None),
             controller=next((it.controller for it in there.values()), None),
             unknown=next((it.unknown for it in there.values()), ()),
-            commands=commands or (pods,),
+            commands=commands(missing) or (pods,),
         )
 
 

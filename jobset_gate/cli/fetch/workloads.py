@@ -4,7 +4,6 @@ timeout (A7).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -12,12 +11,10 @@ from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import GangKey, JobSeen, PodSeen, WorkloadSeen
 from jobset_gate.explain.model import FailurePolicies
+from jobset_gate.injection.warnings import USUAL_BACKOFF, matches_timeout
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.sources import decode
 from jobset_gate.sources.table import JOB
-
-BACKOFF_LIMIT = 6
-"""What Kubernetes takes where a Job says nothing."""
 
 
 class RawWorkload(wire.WireStruct, frozen=True):
@@ -96,7 +93,7 @@ def job_policies(job: Json) -> FailurePolicies:
     """Of a Job that is a gang itself, as it is stored."""
     spec = as_map(job.get("spec"))
     return FailurePolicies(
-        backoff_limits=(as_int(_backoff_limit(spec), BACKOFF_LIMIT),),
+        backoff_limits=(as_int(_backoff_limit(spec), USUAL_BACKOFF),),
         per_index=spec.get("backoffLimitPerIndex") is not None,
         restarts_in_place=nested(spec, "template", "spec", "restartPolicy") != "Never",
         exit_actions=tuple(_exit_action(spec)),
@@ -115,7 +112,7 @@ def jobset_policies(jobset: Json, targets: Sequence[str]) -> FailurePolicies:
         max_restarts=None if failure is None else as_int(nested(failure, "maxRestarts"), 0),
         rules=tuple(str(nested(it, "action")) for it in as_list(nested(failure, "rules"))),
         counted=as_int(nested(jobset, "status", "restartsCountTowardsMax"), 0),
-        backoff_limits=tuple(sorted({as_int(_backoff_limit(it), BACKOFF_LIMIT) for it in specs})),
+        backoff_limits=tuple(sorted({as_int(_backoff_limit(it), USUAL_BACKOFF) for it in specs})),
         restarts_in_place=any(nested(it, "template", "spec", "restartPolicy") != "Never" for it in specs),
         exit_actions=tuple(dict.fromkeys(found for it in specs for found in _exit_action(it))),
         queue=str(nested(jobset, "metadata", "labels", names.KUEUE_QUEUE) or ""),
@@ -131,13 +128,6 @@ def _backoff_limit(spec: Json) -> object:
 def _exit_action(spec: Json) -> Iterator[str]:
     """What the first rule of its podFailurePolicy that knows the barrier's exit code does."""
     for rule in as_list(nested(spec, "podFailurePolicy", "rules")):
-        codes = nested(rule, "onExitCodes")
-        if isinstance(codes, dict) and _is_about(codes):
+        if matches_timeout(nested(rule, "onExitCodes")):
             yield str(nested(rule, "action"))
             return
-
-
-def _is_about(codes: dict[str, Any]) -> bool:
-    if codes.get("containerName") not in (None, "", names.BARRIER_CONTAINER):
-        return False
-    return (names.EXIT_TIMED_OUT in as_list(codes.get("values"))) is (codes.get("operator") == "In")
