@@ -14,7 +14,7 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
 from jobset_gate.objects.template import templates_of
-from jobset_gate.objects.unstructured import Json, Path, as_map, format_path, nested
+from jobset_gate.objects.unstructured import Json, Path, as_map, as_text, format_path, nested
 from jobset_gate.podgroups import fields, formats
 from jobset_gate.podgroups.model import RawMetadata
 
@@ -92,7 +92,7 @@ class CorrectedManifest:
         meta = as_map(self.manifest.get("metadata"))
         for key, fits in (("namespace", fields.is_dns_label), ("name", fields.is_name)):
             said = meta.get(key)
-            right = _lower(said) if isinstance(said, str) else ""
+            right = _lower(as_text(said))
             if isinstance(said, str) and not fits(said) and fits(right):
                 self._tell(f"metadata.{key}", said, f"must be in lower case, without _: {right}")
                 meta[key] = right
@@ -100,8 +100,7 @@ class CorrectedManifest:
             if self.manifest.get("kind") == names.POD_GROUP:
                 self._tell("metadata.name", None, "must be given: it is what the pods of the group name")
                 return
-            said = as_map(meta.get("annotations")).get(names.KOORDINATOR_NAME)
-            gang = (_lower(said) if isinstance(said, str) else "") or "member"
+            gang = _lower(as_text(as_map(meta.get("annotations")).get(names.KOORDINATOR_NAME))) or "member"
             self._tell("metadata.name", None, f"must be given, or metadata.generateName, such as {gang}-")
             meta["generateName"] = f"{gang}-"
 
@@ -169,7 +168,6 @@ def pod_templates(obj: Any) -> list[tuple[Path, Json]]:
 
 def pod_metadata(obj: Any) -> Iterator[RawMetadata]:
     """The metadata that the pods of an object have or will have."""
-    said = nested(obj, "metadata", "namespace")
-    namespace = said if isinstance(said, str) else ""
+    namespace = as_text(nested(obj, "metadata", "namespace"))
     for path, holder in pod_templates(obj):
         yield RawMetadata.of_object(holder, namespace, format_path((*path, "metadata")))

@@ -9,7 +9,7 @@ from jobset_gate.cli.manifests import schema, start_groups, workloads
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path, nearest
-from jobset_gate.objects.unstructured import Json, Path, format_path, nested, walk
+from jobset_gate.objects.unstructured import Json, Path, as_text, format_path, nested, walk
 from jobset_gate.podgroups import fields, formats
 from jobset_gate.sources.table import JOB, JOBSET
 
@@ -59,7 +59,7 @@ def of(value: Any) -> Iterator[schema.Misfit]:
 
 def _misnamed(version: Any, kind: Any, value: Any) -> Iterator[FieldError]:
     """A kind or an API version that nobody serves, together with the other that says what is meant."""
-    word, group = kind if isinstance(kind, str) else "", str(version).partition("/")[0]
+    word, group = as_text(kind), str(version).partition("/")[0]
     if nearest(word, ("JobSet",)) or (kind is None and nested(value, "spec", "replicatedJobs") is not None):
         similar = "jobset" in group.casefold() or nearest(group, (names.JOBSET_GROUP,)) is not None
         if not similar and version not in _NO_GROUP:

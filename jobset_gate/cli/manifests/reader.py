@@ -45,19 +45,19 @@ class ManifestDocument:
         return (self.line, 1) if self.place_in is None else self.place_in(path)
 
 
-def read(sources: Sequence[str], *, split: bool = False) -> list[ManifestDocument]:
-    """The documents of all sources in order, empty ones left out. Raises CommandError when a source cannot be read.
-
-    With `split`, a YAML document that gives `metadata` twice is read as the objects that are meant.
-    """
-    found = [document for source in sources for document in documents(source, split=split)]
+def read(sources: Sequence[str]) -> list[ManifestDocument]:
+    """The documents of all sources in order, empty ones left out. Raises CommandError when a source cannot be read."""
+    found = [document for source in sources for document in documents(source)]
     if not found:
         raise CommandError(f"no objects in {', '.join(source_name(it) for it in sources)}")
     return found
 
 
 def documents(source: str, *, split: bool = False) -> Iterator[ManifestDocument]:
-    """Those of one source; as `read`. Raises CommandError, a ManifestError for what is no YAML or JSON."""
+    """Those of one source; with `split`, a YAML document that gives `metadata` twice is the objects that are meant.
+
+    Raises CommandError, a ManifestError for what is no YAML or JSON.
+    """
     text, name = _text(source), source_name(source)
     try:
         yield from _documents(text, name, split=split)

@@ -111,18 +111,11 @@ def _pods_of_lws(value: Json, *, gated: bool) -> Iterator[tuple[Path, Json]]:
             labels[names.GATED] = LWS.gated
             annotations |= {key: notes[key] for key in COPIED if notes.get(key) is not None}
         labels |= {names.LWS_NAME: name, names.LWS_GROUP_INDEX: "0", names.LWS_WORKER_INDEX: str(index)}
+        annotations[names.LWS_SIZE] = str(size)
         leader = f"{name}-0"
-        yield (
-            template.pod_path,
-            _made(
-                value,
-                template.pod_template,
-                ("apps/v1", "StatefulSet", leader if index else name),
-                name=f"{leader}-{index}" if index else leader,
-                labels=labels,
-                annotations=annotations | {names.LWS_SIZE: str(size)},
-            ),
-        )
+        owner, own = (leader, f"{leader}-{index}") if index else (name, leader)
+        made_by, meta = ("apps/v1", "StatefulSet", owner), {"labels": labels, "annotations": annotations}
+        yield template.pod_path, _made(value, template.pod_template, made_by, name=own, **meta)
 
 
 def _made(value: Json, template: Any, owner: tuple[Any, str, str], **meta: Any) -> Json:

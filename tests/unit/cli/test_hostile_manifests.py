@@ -12,7 +12,7 @@ from jobset_gate import names
 from jobset_gate.cli.commands import render, validate
 from jobset_gate.cli.commands.validate import FindingsFormat
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.manifests.reader import read
+from jobset_gate.cli.manifests.reader import documents, read
 from jobset_gate.settings import Settings
 from tests.fakes.growth import MOST, growth
 from tests.fakes.jobsets import Json, jobset, replicated
@@ -54,7 +54,7 @@ def test_what_stands_for_millions_of_values_is_refused_before_they_are_made(
     file = tmp_path / "m.yaml"
     file.write_text(text)
     with pytest.raises(CommandError, match="stands for more than 1000000 values"):
-        read([str(file)], split=split)
+        list(documents(str(file), split=split))
 
 
 def test_merges_of_merges_of_the_same_keys_stand_for_few_values(tmp_path: Path) -> None:
