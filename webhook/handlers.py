@@ -9,7 +9,7 @@ from jobset_gate.injection import inject, restore, validate, warnings
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.json_patch import PatchTooLarge
-from jobset_gate.objects.unstructured import nested
+from jobset_gate.objects.unstructured import as_text, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
 from jobset_gate.sources.objects import is_gated_alone, source_of
@@ -165,7 +165,7 @@ def _denied(request: ReviewRequest, errors: Sequence[FieldError]) -> Denied:
     name = request.name or nested(meta, "name") or nested(meta, "generateName")
     source = _SOURCES.get(request.resource)
     kind = ("", "Pod") if source is None else (request.resource.group, source.kind)
-    return denied(errors, name if isinstance(name, str) else "", kind)
+    return denied(errors, as_text(name), kind)
 
 
 def _wrong_resource(request: ReviewRequest, expected: str) -> Denied:

@@ -7,11 +7,12 @@ delete it before anything else. No pod is sent that names no group: an outage of
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import Any, Final, TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 
 from jobset_gate import names
 from jobset_gate.barrier.source import Source
 from jobset_gate.objects.template import GROUP_PATH, LEADER_TEMPLATE, WORKER_TEMPLATE
+from jobset_gate.objects.unstructured import Json
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups
@@ -34,7 +35,6 @@ TIMEOUT_SECONDS: Final = 5
 EXEMPT_NAMESPACE: Final = "kube-system"
 _ONLY_JOBSETS: Final = Gangs(sources=(JOBSET.name,))
 
-Json = dict[str, Any]
 Conditions = Sequence[tuple[str, str]]
 """(Name, CEL expression); all must hold for a request to be sent, evaluated in order."""
 

@@ -9,14 +9,13 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.objects.field_error import FieldError
+from jobset_gate.objects.unstructured import Json
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 MOST_CAUSES: Final = 100
 LONGEST_MESSAGE: Final = 32_000
 """Characters of a message, which clients show."""
-
-Json = dict[str, Any]
 
 
 class MalformedReview(ValueError):

@@ -150,8 +150,7 @@ class PodGroupCrdReconciler:
         return PodGroupCrdOutcome.UPDATED, ""
 
     async def _apply(self, name: str, body: Json, *, force: bool) -> None:
-        manager = MANAGER
         try:
-            await self._client.patch(CRDS, name, body=body, patch=PatchType.APPLY, field_manager=manager, force=force)
+            await self._client.patch(CRDS, name, body=body, patch=PatchType.APPLY, field_manager=MANAGER, force=force)
         except (Conflict, NotFound) as lost:
             raise Requeue(str(lost)) from lost

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -10,11 +9,11 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import MissingByReason, WorkloadSeen
 from jobset_gate.explain.model import WAITING_STATES, Explanation, FailurePolicies
+from jobset_gate.objects.unstructured import Json
 
 _MIN_MESSAGE = 20
 """Bytes that a reason's message keeps at least."""
 _GLUE = "; "
-Json = dict[str, Any]
 
 
 def sentence(start: str, missing: Sequence[MissingByReason], limit: int, tail: Sequence[str] = ()) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, as_map, as_text, nested
 
 IN_ORDER: Final = "InOrder"
 """startupPolicyOrder: a replicatedJob starts when the one before it is ready."""
@@ -41,8 +41,7 @@ class TemplateView:
     @property
     def name(self) -> str:
         """Name of the entry; "" when it has none that is a string."""
-        name = self.entry.get("name")
-        return name if isinstance(name, str) else ""
+        return as_text(self.entry.get("name"))
 
     @property
     def job_spec(self) -> Json:

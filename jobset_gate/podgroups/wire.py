@@ -18,19 +18,17 @@ from jobset_gate.barrier.wire import (
     WireStruct,
 )
 
-Text = dict[str, str]
-
 
 class DatedMeta(WireMeta, frozen=True):
     """metadata with annotations of any name."""
 
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    annotations: Text | None = None
+    annotations: dict[str, str] | None = None
 
 
 class GroupPodMeta(DatedMeta, frozen=True):
-    labels: Text | None = None
+    labels: dict[str, str] | None = None
     owner_references: tuple[TypedOwnerReference, ...] | None = None
 
 
@@ -115,7 +113,7 @@ class RecordConfigMap(WireStruct, frozen=True):
     """A core/v1 ConfigMap that holds a record."""
 
     metadata: RecordObjectMeta
-    data: Text | None = None
+    data: dict[str, str] | None = None
 
 
 class Taint(WireStruct, frozen=True):
@@ -134,7 +132,7 @@ class NodeStatus(WireStruct, frozen=True):
 
 
 class NodeMeta(WireMeta, frozen=True):
-    labels: Text | None = None
+    labels: dict[str, str] | None = None
 
 
 class Node(WireStruct, frozen=True):

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from cryptography import x509
 
@@ -11,6 +11,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_stale_patch
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.objects.unstructured import Json
 from webhook.certs.ca import certificates, decoded, fingerprint
 from webhook.registration import MUTATING, VALIDATING
 
@@ -21,7 +22,6 @@ OF_PODS: Final = ((MUTATING_WEBHOOKS, names.POD_WEBHOOK),)
 OF_BARRIER_PODS: Final = ((MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK),)
 """While start groups are enabled; the same holds for it."""
 MANAGER: Final = f"{names.FIELD_MANAGER}-webhook"
-Json = dict[str, Any]
 
 
 class WriteConflict(Exception):

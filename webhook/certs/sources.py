@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -15,6 +15,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import SECRETS
+from jobset_gate.objects.unstructured import Json
 from webhook.certs import ca
 from webhook.certs.ca import (
     CertificateAuthority,
@@ -37,7 +38,6 @@ OVERLAP: Final = timedelta(minutes=10)
 """How long CAs that are not in our file stay published: mounted files of other replicas change earlier or later."""
 
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-Json = dict[str, Any]
 
 log = structlog.get_logger("webhook.certificates")
 
