@@ -64,8 +64,8 @@ class _Placement:
     """The nodes while pods are placed on them."""
 
     def __init__(self, nodes: Sequence[NodeInfo], first: Sequence[PodShape] = (), *, empty: bool = False) -> None:
-        """`first`: pods of other groups, of which as many as fit are placed. `empty`: without the pods that are bound
-        to the nodes, for the words of a shortage.
+        """`first`: pods of other groups, placed as far as they fit. `empty`: without the pods that are bound to the
+        nodes, for the words of a shortage.
         """
         self._nodes, self._empty = nodes, empty
         self.free = {it.node.name: dict(it.free) for it in nodes}
