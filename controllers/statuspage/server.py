@@ -112,7 +112,7 @@ class StatusPage:
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE, shutdown_timeout=SHUTDOWN_TIMEOUT)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(connections.stop)
-            context = certificate.context if certificate else None
+            context = certificate.serving.context if certificate else None
             await connections.listen(runner, options.address, options.port, context)
             stack.push_async_callback(self._close, connections)
             self.url = connections.url

@@ -48,10 +48,6 @@ class CertWatcher:
         self._pair = self._read()
         self.serving = serving(*self._pair)
 
-    @property
-    def context(self) -> ssl.SSLContext:
-        return self.serving.context
-
     def reload(self) -> bool | None:
         """Loads the pair again if the files changed. None: they did not; False: the new pair cannot be used."""
         try:
