@@ -14,12 +14,10 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from jobset_gate.barrier import crd as crd_schema
-from jobset_gate.barrier.crd import Operation, is_extended
+from jobset_gate.barrier.crd import Operation
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, is_stale_patch
 from jobset_gate.kube.resources import CRDS
-
-__all__ = ["CrdNotExtendable", "CrdOutcome", "extend_crd", "is_extended", "retract_crd"]
 
 ATTEMPTS = 8  # an attempt fails only if another client wrote the CRD between read and write
 FORBIDDEN_RETRY_SECONDS = 300.0

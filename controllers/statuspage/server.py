@@ -30,7 +30,7 @@ from controllers.statuspage.timelines import TimelineRenderer
 from controllers.statuspage.view import StatusView
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
-from jobset_gate.runtime.cert_watcher import CertWatcher
+from jobset_gate.runtime.cert_watcher import CertWatcher, ServingContext
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
 
 LIMITS: Final = ConnectionLimits(connections=512, request_seconds=60.0)
@@ -104,7 +104,7 @@ class StatusPage:
     async def _serve(self) -> None:
         options, certificate = self.options, None
         if options.certificate is not None and options.key is not None:
-            certificate = CertWatcher(options.certificate, options.key)
+            certificate = CertWatcher(options.certificate, options.key, ServingContext)
         connections = ConnectionLimiter(LIMITS)
         details = DetailHandlers(self._context, self.timelines)
         routes = [*details.routes(), *ApiHandlers(self._context).routes()]

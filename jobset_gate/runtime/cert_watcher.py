@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import structlog
 
@@ -34,15 +34,16 @@ class ServingContext:
         _load(self.context, chain, key)
 
 
-class CertWatcher:
+S = TypeVar("S", bound=ServingContext)
+
+
+class CertWatcher(Generic[S]):
     """A pair in PEM files, as a mounted Secret has them, loaded again when they change.
 
     A pair that does not load (half-written, say) leaves the one before in use, and is tried again.
     """
 
-    def __init__(
-        self, certificate: Path, key: Path, serving: Callable[[bytes, bytes], ServingContext] = ServingContext
-    ) -> None:
+    def __init__(self, certificate: Path, key: Path, serving: Callable[[bytes, bytes], S]) -> None:
         """Raises OSError or ssl.SSLError when there is no usable pair to begin with."""
         self.certificate, self.key = certificate, key
         self._pair = self._read()

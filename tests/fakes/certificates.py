@@ -10,12 +10,13 @@ from typing import Any
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.runtime.cert_watcher import CertWatcher
 from tests.fakes.admission_server import WEBHOOK_TIMEOUT, limited
 from webhook import registration
 from webhook.certs.ca_injector import CaInjector
 from webhook.certs.controller import CertificateController
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.serving import Rollover, SelfSigned, ServingCertificate, ServingFiles, self_signed, untrusted_reason
+from webhook.certs.serving import Rollover, SelfSigned, ServingCertificate, self_signed, untrusted_reason
 from webhook.certs.sources import CaSecretStore, CertSource, OwnCaSource
 from webhook.metrics import WebhookMetrics
 
@@ -24,11 +25,11 @@ SERVICE = "jobset-gate-webhook"
 Json = dict[str, Any]
 
 
-def write_files(made: SelfSigned, folder: Path) -> ServingFiles:
+def write_files(made: SelfSigned, folder: Path) -> CertWatcher[ServingCertificate]:
     """tls.crt, tls.key and ca.crt in a folder, as a mounted Secret has them, and loaded."""
     for name, text in (("tls.key", made.key), ("tls.crt", made.certificate), ("ca.crt", made.ca)):
         (folder / name).write_bytes(text)
-    return ServingFiles(folder / "tls.crt", folder / "tls.key")
+    return CertWatcher(folder / "tls.crt", folder / "tls.key", ServingCertificate)
 
 
 class VirtualDatetime:
@@ -83,7 +84,7 @@ class CertificateInstallation:
     ) -> WebhookReplica:
         """Not yet started; own CA unless another source is given."""
         using, metrics = client or self.client, WebhookMetrics()
-        held = slot or ServingCertificate(self_signed(["placeholder"]).pair)
+        held = slot or self_signed(["placeholder"]).serving
         rollover = Rollover(held, self.host, self.terms.settling, provisional=slot is None)
         changed = metrics.certificate_changes
         own = source or OwnCaSource(

@@ -8,12 +8,11 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from cryptography import x509
 
-from jobset_gate.runtime.cert_watcher import CertWatcher, ServingContext
+from jobset_gate.runtime.cert_watcher import ServingContext
 from webhook.certs import ca
 from webhook.certs.ca import KeyPair, certificates, fingerprint, is_signed_by, is_valid, joined
 from webhook.certs.rotation import FirstSeen
@@ -30,10 +29,6 @@ _TURNS: Final = 4
 class ServingCertificate(ServingContext):
     """The TLS context that listens, and the pair that it serves."""
 
-    def __init__(self, pair: KeyPair) -> None:
-        """Raises ssl.SSLError for a pair that cannot be used."""
-        super().__init__(pair.chain, pair.key)
-
     def load(self, chain: bytes, key: bytes) -> None:
         """Serve this pair to new connections. Raises ssl.SSLError; then the last good pair stays."""
         super().load(chain, key)
@@ -45,16 +40,6 @@ class ServingCertificate(ServingContext):
     def first_to_expire(self) -> x509.Certificate:
         """The certificate of the chain that expires first."""
         return min(self.chain, key=lambda one: one.not_valid_after_utc)
-
-
-class ServingFiles(CertWatcher):
-    """A serving certificate in PEM files, as in a mounted Secret; `reload()` and `run()` take up changes."""
-
-    serving: ServingCertificate
-
-    def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises OSError or ssl.SSLError when there is no usable pair to begin with."""
-        super().__init__(certificate, key, lambda chain, key: ServingCertificate(KeyPair(chain, key)))
 
 
 class Rollover:
@@ -81,7 +66,8 @@ class Rollover:
 
     def _may_roll_over(self, pair: KeyPair, bundles: Bundles, now: datetime) -> bool:
         new = pair.certificates
-        trusted = untrusted_reason(ServingCertificate(pair).context, new, bundles, self.host, now) is None
+        tried = ServingCertificate(pair.chain, pair.key).context
+        trusted = untrusted_reason(tried, new, bundles, self.host, now) is None
         self._trusted.observe([fingerprint(new[0])] if trusted else [], now)
         if self._provisional:
             return True
@@ -174,19 +160,14 @@ class SelfSigned:
         return b64encode(self.ca).decode()
 
     @property
-    def pair(self) -> KeyPair:
-        """What a server needs of it."""
-        return KeyPair(self.certificate, self.key)
-
-    @property
     def serving(self) -> ServingCertificate:
         """The pair, ready to be served from memory."""
-        return ServingCertificate(self.pair)
+        return ServingCertificate(self.certificate, self.key)
 
 
-def self_signed(hosts: Sequence[str] = LOOPBACK, *, days: float = 7, now: datetime | None = None) -> SelfSigned:
+def self_signed(hosts: Sequence[str] = LOOPBACK, *, days: float = 7) -> SelfSigned:
     """A new CA and a certificate for these host names and IP addresses."""
-    moment, life = now or datetime.now(UTC), timedelta(days=days)
-    authority = ca.create("jobset-gate throw-away CA", now=moment, life=life)
-    pair = authority.issue(hosts, now=moment, life=life)
+    now, life = datetime.now(UTC), timedelta(days=days)
+    authority = ca.create("jobset-gate throw-away CA", now=now, life=life)
+    pair = authority.issue(hosts, now=now, life=life)
     return SelfSigned(joined([authority.certificate]), pair.chain, pair.key)

@@ -20,12 +20,13 @@ from jobset_gate.cli.runner import run_service
 from jobset_gate.cli.serve import process, registration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import SECRETS
+from jobset_gate.runtime.cert_watcher import CertWatcher
 from jobset_gate.settings import Settings
 from webhook.certs.ca import certificates
 from webhook.certs.ca_injector import OF_BARRIER_PODS, OF_PODS, CaInjector
 from webhook.certs.controller import CertificateController
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.serving import LOOPBACK, Rollover, ServingCertificate, ServingFiles, self_signed
+from webhook.certs.serving import LOOPBACK, Rollover, ServingCertificate, self_signed
 from webhook.certs.sources import CaSecretStore, FileSource, OwnCaSource
 from webhook.metrics import WebhookMetrics
 from webhook.server import serve
@@ -142,16 +143,16 @@ class WebhookOptions:
         return [f"{its.name}.{its.namespace}.svc", f"{its.name}.{its.namespace}.svc.cluster.local"]
 
 
-def _serving(options: WebhookOptions) -> tuple[ServingCertificate, ServingFiles | None, str | None]:
+def _serving(options: WebhookOptions) -> tuple[ServingCertificate, CertWatcher[ServingCertificate] | None, str | None]:
     """What is served at the start, the files that it is read from again, and the caBundle to register.
 
     No caBundle: it is managed elsewhere.
     """
     if options.tls_cert is None or options.tls_key is None:
         made = self_signed(list(dict.fromkeys([*options.addresses, *options.service_hosts, *LOOPBACK])), days=365)
-        return ServingCertificate(made.pair), None, made.ca_bundle
+        return made.serving, None, made.ca_bundle
     try:
-        files = ServingFiles(options.tls_cert, options.tls_key)
+        files = CertWatcher(options.tls_cert, options.tls_key, ServingCertificate)
     except ssl.SSLError as problem:
         reason = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
         raise CommandError(f"{options.tls_cert}, {options.tls_key}: {reason}") from problem

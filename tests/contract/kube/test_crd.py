@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controllers.barrier.crd_patcher import CrdNotExtendable, CrdOutcome, extend_crd, is_extended, retract_crd
+from controllers.barrier.crd_patcher import CrdNotExtendable, CrdOutcome, extend_crd, retract_crd
 from jobset_gate.barrier import crd as crd_schema
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import BadRequest, Conflict, Invalid, NotFound
@@ -68,7 +68,7 @@ async def test_the_field_is_kept_once_the_crd_is_extended(client: Client, crd: J
     assert not await _keeps_field(client, crd, namespace)
     assert await extend_crd(client, name=crd.name) is CrdOutcome.EXTENDED
     stored = await _stored(client, crd.name)
-    assert is_extended(stored)
+    assert crd_schema.is_extended(stored)
     await eventually(lambda: _keeps_field(client, crd, namespace))
     one, two = stored["spec"]["versions"]
     assert "groupSchedulingConfig" not in one["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
@@ -124,7 +124,7 @@ async def test_several_at_once_do_not_get_in_each_others_way(client: Client, crd
     assert CrdOutcome.EXTENDED in outcomes
     await extend_crd(client, name=crd.name)
     stored = await _stored(client, crd.name)
-    assert is_extended(stored)
+    assert crd_schema.is_extended(stored)
     assert [entry["fieldsV1"] for entry in _owners(stored)] == [entry["fieldsV1"] for entry in before]
 
 

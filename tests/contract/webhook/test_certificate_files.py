@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from jobset_gate.runtime.cert_watcher import CertWatcher
 from tests.fakes.certificates import CertificateInstallation, WebhookReplica, installation
 from tests.plane.planes import Plane
 from webhook.certs import ca as authority
 from webhook.certs.ca import CertificateAuthority, KeyPair, certificates, joined
-from webhook.certs.serving import ServingFiles
+from webhook.certs.serving import ServingCertificate
 from webhook.certs.sources import OVERLAP, FileSource
 
 DAY = timedelta(days=1)
@@ -48,7 +49,7 @@ class Brought:
         return KeyPair((self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes())
 
     def replica(self, *, publish: bool) -> WebhookReplica:
-        slot = ServingFiles(self.folder / "tls.crt", self.folder / "tls.key")
+        slot = CertWatcher(self.folder / "tls.crt", self.folder / "tls.key", ServingCertificate)
         ca = self.folder / "ca.crt" if publish else None
         source = FileSource(slot.certificate, slot.key, ca, self.installed.now)
         return self.installed.replica(source=source, slot=slot.serving)

@@ -17,19 +17,20 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from jobset_gate.kube.kubeconfig import in_memory_file
+from jobset_gate.runtime.cert_watcher import CertWatcher
 from jobset_gate.settings import Settings
 from tests.fakes.admission_server import BUNDLE, admission_server, client, trusting
 from tests.fakes.certificates import write_files
 from tests.fakes.eventually import PATIENCE
 from webhook.certs import ca as authority
 from webhook.certs.ca import KeyPair, joined
-from webhook.certs.serving import SelfSigned, ServingCertificate, ServingFiles, self_signed, untrusted_reason
+from webhook.certs.serving import SelfSigned, ServingCertificate, self_signed, untrusted_reason
 from webhook.server import WebhookServer, serve
 
 
 def test_without_a_certificate_nothing_is_served(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"tls\.crt"):
-        ServingFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+        CertWatcher(tmp_path / "tls.crt", tmp_path / "tls.key", ServingCertificate)
 
 
 @pytest.mark.parametrize("broken", [b"", b"-----BEGIN CERTIFICATE-----\nhalf", None])
@@ -109,7 +110,7 @@ async def test_a_pair_in_memory_is_served_where_no_file_can_be_written(
     """A container's root is read-only."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     bundle = self_signed()
-    async with admission_server(tls=ServingCertificate(bundle.pair)) as server:
+    async with admission_server(tls=bundle.serving) as server:
         assert await healthy(server, bundle)
 
 
@@ -148,7 +149,13 @@ HOST = "gate.ns.svc"
 CA = authority.create("a", now=NOW, life=365 * DAY)
 OTHER = authority.create("b", now=NOW, life=365 * DAY)
 OLD = authority.create("c", now=NOW - 400 * DAY, life=365 * DAY)
-SLOT = ServingCertificate(CA.issue([HOST, "gate.ns"], now=NOW, life=7 * DAY))
+
+
+def served(pair: KeyPair) -> ServingCertificate:
+    return ServingCertificate(pair.chain, pair.key)
+
+
+SLOT = served(CA.issue([HOST, "gate.ns"], now=NOW, life=7 * DAY))
 
 
 def verdict(*cas: authority.CertificateAuthority, slot: ServingCertificate) -> str | None:
@@ -174,7 +181,7 @@ def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
 
 
 def test_an_expired_ca_trusts_nothing() -> None:
-    slot = ServingCertificate(_forever(OLD))
+    slot = served(_forever(OLD))
     assert verdict(OLD, slot=slot) == "zz: its caBundle holds no certificate that is valid now"
     message = verdict(OLD, OTHER, slot=slot)
     assert message is not None
@@ -209,13 +216,13 @@ def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None,
 def test_a_certificate_that_is_its_own_ca() -> None:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     pair = _signed(HOST, subject, None, [HOST])
-    slot = ServingCertificate(pair)
+    slot = served(pair)
     assert untrusted_reason(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
 
 
 def test_a_common_name_is_no_host_name() -> None:
     """API servers have not looked at it for years."""
-    slot = ServingCertificate(_signed(HOST, CA.certificate.subject, CA.key, []))
+    slot = served(_signed(HOST, CA.certificate.subject, CA.key, []))
     message = verdict(CA, slot=slot)
     assert message is not None
     assert "Hostname mismatch" in message
