@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from typing_extensions import override
@@ -14,6 +15,7 @@ from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
 from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import Format, group_label
@@ -132,6 +134,16 @@ class StoredJobSet:
         self, kind: VerdictKind | None = None, cause: str = "", message: str = "", since: float | None = None
     ) -> None:
         await self._create_config_map("train", Generation(self.uid, 0, 0), (kind, cause, message), since)
+
+    async def decide(self, kind: VerdictKind, cause: str, message: str) -> None:
+        """In place of the ConfigMap of before."""
+        with suppress(NotFound):
+            await self.client.delete(CONFIGMAPS, self.config_map_name, self.namespace)
+        await self.config_map(kind, cause, message)
+
+    @property
+    def config_map_name(self) -> str:
+        return self.source.config_map_name("train")
 
     async def _create_config_map(
         self,

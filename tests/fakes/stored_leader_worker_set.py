@@ -38,6 +38,10 @@ class StoredLeaderWorkerSet(StoredJobSet):
         self.uids["leaders"] = await self._stateful_set("vllm")
 
     @override
+    async def job(self, number: int = 0, replicated: str = "") -> str:
+        return ""  # none makes them
+
+    @override
     async def pod(
         self, index: int, job: str = "", number: int = 0, *, node: str = "", replicated: str = "", **status: Any
     ) -> str:
@@ -81,6 +85,18 @@ class StoredLeaderWorkerSet(StoredJobSet):
     @staticmethod
     def _group_labels(number: int) -> dict[str, str]:
         return {names.LWS_NAME: "vllm", names.LWS_GROUP_INDEX: str(number)}
+
+    @override
+    async def config_map(
+        self, kind: VerdictKind | None = None, cause: str = "", message: str = "", since: float | None = None
+    ) -> None:
+        """Of the first group."""
+        await self.decided(0, kind, cause, message)
+
+    @property
+    @override
+    def config_map_name(self) -> str:
+        return LWS.config_map_name("vllm-0")
 
     async def decided(self, number: int, kind: VerdictKind | None = None, cause: str = "", message: str = "") -> None:
         """The ConfigMap of this group."""

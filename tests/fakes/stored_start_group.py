@@ -10,7 +10,7 @@ from jobset_gate import names
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import Generation, VerdictKind
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.sources.startgroup import gang_name
 from jobset_gate.sources.table import START_GROUP
 from tests.fakes.stored_gang import Json, StoredJobSet
@@ -37,6 +37,10 @@ class StoredStartGroup(StoredJobSet):
         self.uid = (await self.client.create(CONFIGMAPS, body, self.namespace))["metadata"]["uid"]
 
     @override
+    async def job(self, number: int = 0, replicated: str = "") -> str:
+        return ""  # none makes them
+
+    @override
     async def pod(
         self, index: int, job: str = "", number: int = 0, *, node: str = "", replicated: str = "", **status: Any
     ) -> str:
@@ -59,9 +63,13 @@ class StoredStartGroup(StoredJobSet):
         since: float | None = None,
         *,
         attempt: int = 0,
-        members: tuple[str, ...] = (),
+        members: tuple[str, ...] | None = None,
         state: str = "",
     ) -> None:
+        """Of a decision all of its pods are the members, unless others are given."""
+        if members is None:
+            found = await self.client.list(PODS, self.namespace, label_selector=f"team={self.owner}")
+            members = tuple(it["metadata"]["uid"] for it in found["items"] if kind)
         await self._create_config_map(
             self.gang,
             Generation(self.uid, attempt, 0),
@@ -82,5 +90,6 @@ class StoredStartGroup(StoredJobSet):
         return gang_name("ring", self.uid)
 
     @property
+    @override
     def config_map_name(self) -> str:
         return START_GROUP.config_map_name(self.gang)

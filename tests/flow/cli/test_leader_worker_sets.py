@@ -44,23 +44,6 @@ async def vllm(client: Client, namespace: str) -> StoredLeaderWorkerSet:
     return made
 
 
-async def test_why_of_one_group_names_leader_and_workers(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
-    for name in ("lws/vllm/1", "leaderworkerset/vllm/1", "pod/vllm-1", "pod/vllm-1-1"):
-        ran = await cli("why", name)
-        assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
-        head, *rest = ran.out.splitlines()
-        assert head == f"LeaderWorkerSet {vllm.namespace}/vllm/1: Waiting: 1/2 pods started"
-        assert f"  1 pod: Unscheduled: {NO_ROOM}" in rest
-        assert any(line.startswith("    worker 1; waiting for") for line in rest)
-        assert "what follows is up to the LeaderWorkerSet." in ran.out
-    found = check("why", (await cli("why", "lws/vllm/1", "-o", "json")).out)
-    assert (found["of"], found["source"], found["name"]) == ("LeaderWorkerSet", "lws", "vllm/1")
-    assert found["owner"] == {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "vllm"}
-    released = (await cli("why", "lws/vllm/0")).out
-    command = f"kubectl get pods -n {vllm.namespace} -l {names.LWS_NAME}=vllm,{names.LWS_GROUP_INDEX}=0"
-    assert command in released.splitlines()[-1]
-
-
 async def test_why_of_all_groups_explains_those_that_have_not_started(
     vllm: StoredLeaderWorkerSet, cli: CliShell
 ) -> None:
@@ -103,6 +86,7 @@ async def test_describe_shows_the_whole_and_each_group(vllm: StoredLeaderWorkerS
     await vllm.event("LeaderWorkerSet", "vllm", "GroupsProgressing", "Replicas are progressing")
     ran = await cli("describe", "lws/vllm")
     assert ran.code == 0
+    assert (await cli("get", "gangs", "vllm", "-o", "name")).out == "lws/vllm/0\nlws/vllm/1\n"
     assert re.findall(r"(?m)^Name: +(.*)$", ran.out) == ["vllm", "vllm/0", "vllm/1"]
     assert re.search(r"(?m)^Replicas: +2$", ran.out)
     assert re.search(r"(?m)^vllm-1-1 +waiting +Pending$", ran.out)
@@ -151,16 +135,6 @@ async def test_timelines_are_of_each_group(vllm: StoredLeaderWorkerSet, cli: Cli
     assert re.findall(r"(?m)^(leader|worker 1)  ", table) == ["leader", "worker 1"]
     picture = await cli("timeline", "lws/vllm", "-o", "svg")
     assert (picture.code, "a picture is of one" in picture.err) == (1, True)
-
-
-async def test_get_gangs_shows_groups_by_name_and_number(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
-    get = cli.command("get", "gangs", "--no-headers")
-    rows = [["LeaderWorkerSet", "lws", "vllm/0", "Released"], ["LeaderWorkerSet", "lws", "vllm/1", "Waiting"]]
-    for more in ((), ("--source=lws",), ("vllm",), ("vllm/0", "vllm/1")):
-        ran = await get(*more)
-        assert (ran.code, [row.split()[:4] for row in ran.out.splitlines()]) == (0, rows), more
-    assert (await get("-o", "name")).out == "lws/vllm/0\nlws/vllm/1\n"
-    assert (await get("-l", "team=b")).out == (await get("--source=job")).out == ""
 
 
 async def test_a_name_that_fits_several_is_refused_and_others_are_not_found(

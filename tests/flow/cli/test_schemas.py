@@ -6,10 +6,7 @@ from typing import Any
 import yaml
 
 from docs.make.schemas import SCHEMAS
-from jobset_gate import names
-from jobset_gate.barrier.model import VerdictKind
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.stored_gang import StoredJobSet, store_every_reason
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.tools.documented import check_document
 
@@ -20,24 +17,6 @@ def check(command: str, text: str) -> Json:
     found: Json = json.loads(text)
     check_document(found, SCHEMAS[command])
     return found
-
-
-async def test_gangs_in_every_state(stored: StoredJobSet, cli: CliShell) -> None:
-    async def ask(*words: str, form: str = "json") -> str:
-        return (await cli(*words, "-o", form)).out
-
-    await store_every_reason(stored)
-    one = check("why", await ask("why", "pod/train-workers-0-1"))
-    assert (one["state"], one["pod"]["name"], len(one["missing"])) == ("Waiting", "train-workers-0-1", 5)
-    assert (one["started"], one["expected"], 0 < one["secondsLeft"] <= 300) == (1, 6, True)
-    assert {it["reason"]: it["first"] for it in one["missing"]}["Unscheduled"] == ["workers-0/1"]
-    assert yaml.safe_load(await ask("why", "train", form="yaml"))["missing"] == one["missing"]
-    assert check("why of several", await ask("why", "train", "jobset/train"))["items"][0]["name"] == "train"
-    (listed,) = check("get jobsets, get gangs", await ask("get", "jobsets"))["items"]
-    assert (listed["name"], listed["started"], listed["missing"][0] in one["missing"]) == ("train", 1, True)
-    assert len(check("timeline", await ask("timeline", "train"))["pods"]) == 5
-    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "6/6 pods started")
-    assert check("why", await ask("why", "train"))["state"] == "Released"
 
 
 async def test_groups_in_every_state(groups: StoredPodGroups, cli: CliShell) -> None:

@@ -10,7 +10,6 @@ from jobset_gate import names
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.cli.fetch.workloads import job_policies, jobset_policies
-from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.printers.listing import age
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle, style_of
@@ -21,25 +20,6 @@ from jobset_gate.settings import Groups
 from tests.fakes import gangs as seen_gangs
 from tests.fakes.cli_runner import Terminal
 from tests.fakes.podgroups.objects import pod_group
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("train", ResourceArgument(ResourceKind.ANY, "train")),
-        ("jobset/train", ResourceArgument(ResourceKind.JOBSET, "train")),
-        ("job/run", ResourceArgument(ResourceKind.JOB, "run")),
-        ("jobs.batch/run", ResourceArgument(ResourceKind.JOB, "run")),
-        ("lws/vllm", ResourceArgument(ResourceKind.LWS, "vllm")),
-        ("leaderworkerset/vllm/12", ResourceArgument(ResourceKind.LWS_GROUP, "vllm-12")),
-        ("trainjob/train", ResourceArgument(ResourceKind.TRAIN_JOB, "train")),
-        ("po/train-0", ResourceArgument(ResourceKind.POD, "train-0")),
-        ("podgroup/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
-        ("gang/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
-    ],
-)
-def test_names_are_given_as_kubectl_takes_them(text: str, wanted: ResourceArgument) -> None:
-    assert parse_resource(text) == wanted
 
 
 def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
