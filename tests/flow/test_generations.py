@@ -91,18 +91,6 @@ async def test_after_a_suspension_the_gang_waits_again(stage: Environment) -> No
     assert verdict.generation.epoch == 1
 
 
-async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Environment) -> None:
-    before = await running_gang(stage)
-    stage.actors.jobsets.pause()
-    await stage.suspend(GANG)
-    await stage.actors.jobsets.wait_seen(await stage.suspend(GANG, suspended=False))
-    stage.actors.jobsets.resume()
-    template = (await stage.jobset(GANG))["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    assert template["metadata"]["annotations"][names.EPOCH] == "1"
-    await stage.until_condition(GANG, names.REASON_STARTED)
-    assert uids(await stage.until_running(4)) == uids(before)
-
-
 async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_up_after_the_resume(
     stage: Environment,
 ) -> None:

@@ -18,9 +18,9 @@ from jobset_gate.sources.table import LWS
 from tests.fakes import lws_standin
 from tests.fakes.admission_server import registered_for_leader_worker_sets
 from tests.fakes.eventually import PATIENCE
-from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
+from tests.fakes.leader_worker_sets import NAME, leader_worker_set
 from tests.fakes.object_view import ObjectView
-from tests.flow.environment import Environment, alive, condition, environment, held, runs, with_stream
+from tests.flow.environment import Environment, alive, condition, environment, runs, with_stream
 from tests.plane.planes import Plane
 
 pytestmark = pytest.mark.real
@@ -117,20 +117,6 @@ async def test_a_rolling_update_makes_each_group_gather_again_with_the_size_of_i
     pods = await stage.env.until(lambda pods: len(uids(pods) - old) == 6 and not uids(pods) & old)
     assert {pod["spec"]["containers"][0]["image"] for pod in pods if alive(pod)} == {"serve:2"}
     await stage.until_condition(names.REASON_STARTED)
-
-
-async def test_a_group_without_room_waits_and_its_missing_worker_is_named(stage: Stage) -> None:
-    await stage.make(size=2, replicas=1, leader=template(), worker=template(nodeSelector={"no": "where"}))
-    await stage.env.until_held(1)
-    await stage.until_condition(names.REASON_WAITING, "1/2 pods started")
-    assert await stage.verdict() is None
-    on = {"op": "add", "path": f"/metadata/annotations/{names.BYPASS.replace('/', '~1')}", "value": "true"}
-    await stage.change(on)  # read from the LeaderWorkerSet as it is, without a rolling update
-    await stage.env.until_running(1)
-    verdict = await stage.verdict()
-    assert verdict is not None
-    assert verdict.cause == names.REASON_BYPASSED
-    assert not [pod for pod in stage.env.pods.all() if held(pod)]
 
 
 async def test_the_condition_goes_with_the_annotation(stage: Stage) -> None:

@@ -317,33 +317,27 @@ EVERYTHING: Json = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"
 OUTSIDE: Json = {"url": "https://outside.example/", "caBundle": "Cg=="}
 
 
-WIDER: dict[str, list[Json]] = {
-    "every object of the cluster, sent somewhere else": [
-        put("/webhooks/0/rules", [EVERYTHING]),
-        put("/webhooks/0/namespaceSelector", {}),
-        put("/webhooks/0/matchConditions", []),
-        put("/webhooks/0/clientConfig", OUTSIDE),
-    ],
-    "more kinds": [put("/webhooks/0/rules", [EVERYTHING])],
-    "all namespaces": [put("/webhooks/0/namespaceSelector", {})],
-    "whatever it is about": [put("/webhooks/0/matchConditions", [])],
-    "somewhere else": [put("/webhooks/0/clientConfig", OUTSIDE)],
-    "another path": [put("/webhooks/0/clientConfig/service/path", "/other")],
-    "nobody has to be asked": [put("/webhooks/0/failurePolicy", "Ignore")],
-    "no webhook": [put("/webhooks", [])],
-    "a label": [put("/metadata/labels/example.com~1mine", "1")],
-    "an owner, with which it goes": [put("/metadata/ownerReferences", [OWNER])],
-}
+WIDER: list[Json] = [
+    put("/webhooks/0/rules", [EVERYTHING]),
+    put("/webhooks/0/namespaceSelector", {}),
+    put("/webhooks/0/matchConditions", []),
+    put("/webhooks/0/clientConfig", OUTSIDE),
+    put("/webhooks/0/clientConfig/service/path", "/other"),
+    put("/webhooks/0/failurePolicy", "Ignore"),
+    put("/webhooks", []),
+    put("/metadata/labels/example.com~1mine", "1"),
+    put("/metadata/ownerReferences", [OWNER]),
+]
 
 
 async def test_caBundle_and_nothing_else(real_plane: Real, release: Installed) -> None:  # noqa: N802 - the field's name
     async with real_plane.client() as admin, release.client(WEBHOOK) as webhook:
         for resource, name in OURS:
-            for body in WIDER.values():
+            for change in WIDER:
                 with refused():
-                    await webhook.patch(resource, name, body=body, patch=PatchType.JSON, dry_run=True)
+                    await webhook.patch(resource, name, body=[change], patch=PatchType.JSON, dry_run=True)
                 # Nobody else is bound: an operator may, and a client that upgrades the chart.
-                await admin.patch(resource, name, body=body, patch=PatchType.JSON, dry_run=True)
+                await admin.patch(resource, name, body=[change], patch=PatchType.JSON, dry_run=True)
             bundle = put("/webhooks/0/clientConfig/caBundle", "Cg==")
             stored = await webhook.patch(resource, name, body=[bundle], patch=PatchType.JSON, dry_run=True)
             assert stored["webhooks"][0]["clientConfig"]["caBundle"] == "Cg=="

@@ -6,7 +6,7 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate_demo.fake import manifests
-from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, barrier, held, runs
 
@@ -89,18 +89,6 @@ async def test_on_timeout_release_opens_the_gate_for_the_pods_there_are(stage: E
     reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     assert reported["status"] == "True"
     assert "workers-1/1" in reported["message"]
-
-
-async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeEnvironment) -> None:
-    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=2, timeout=None))
-        await stage.until_held(3)
-        await stage.merge(GANG, {"metadata": {"annotations": {names.BYPASS: "true"}}})
-        await stage.until_running(3)
-        await stage.until_condition(GANG, names.REASON_BYPASSED)
-        # a client that comes later passes at once.
-        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
-        await stage.until_running(4)
 
 
 async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeEnvironment) -> None:

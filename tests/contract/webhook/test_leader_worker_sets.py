@@ -1,21 +1,16 @@
 """K3: LeaderWorkerSets and the pods of their groups on a real API server: what is sent and stored, and an outage."""
 
-import asyncio
 import copy
-import secrets
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, Invalid
-from jobset_gate.kube.resources import CRDS, LEADER_WORKER_SETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from jobset_gate.kube.errors import ApiError
+from jobset_gate.kube.resources import LEADER_WORKER_SETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Barrier, Gangs, Settings
-from jobset_gate_demo.fake import jobset_crd
 from tests.fakes import leader_worker_sets, lws_standin
 from tests.fakes.admission_server import (
     BUNDLE,
@@ -24,7 +19,6 @@ from tests.fakes.admission_server import (
     limited,
     registered_for_leader_worker_sets,
 )
-from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobsets import Json, without
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
 from webhook.registration import HookOptions, configurations
@@ -119,19 +113,6 @@ async def test_marks_without_the_config_are_taken_out(groups: Groups) -> None:
     assert not worker(await groups.create(copied))
 
 
-async def test_all_that_is_wrong_is_named_in_one_answer_whenever_it_comes(groups: Groups) -> None:
-    keeps = {"restartPolicy": "None"}
-    parts = ('spec.startupPolicy: "LeaderReady": the group could never start', 'restartPolicy: "None": with it a gang')
-    await groups.create(leader_worker_set(notes=GATED))
-    with pytest.raises(Invalid) as refusal:
-        await groups.merge({"spec": {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": keeps}})
-    assert all(part in refusal.value.message for part in parts)
-    await groups.delete()
-    with pytest.raises(Invalid) as refusal:
-        await groups.create(leader_worker_set(notes=GATED, startupPolicy="LeaderReady", group=keeps))
-    assert all(part in refusal.value.message for part in parts)
-
-
 def odd() -> list[Json]:
     """LeaderWorkerSets without our keys, of shapes that a schema may let through."""
     specs: list[Any] = [..., None, {}, {"leaderWorkerTemplate": None}]
@@ -170,38 +151,3 @@ async def test_a_dead_webhook_stops_gated_groups_and_their_pods_alone(groups: Gr
     for label in (None, "true"):
         pod = leader_worker_sets.pod(labels={names.GATED: label})
         await groups.client.create(PODS, pod, groups.namespace, dry_run=True)
-
-
-async def test_a_pod_of_a_group_gets_its_barrier_and_one_that_lws_has_not_made_is_refused(groups: Groups) -> None:
-    made = await groups.client.create(PODS, leader_worker_sets.pod(), groups.namespace)
-    assert [it["name"] for it in made["spec"]["initContainers"]] == [names.BARRIER_CONTAINER]
-    assert made["metadata"]["annotations"][names.TOKEN]
-    assert groups.counter.sent() == 1
-    bare = leader_worker_sets.pod(1, notes={names.LWS_SIZE: None})
-    with pytest.raises(Invalid, match="LeaderWorkerSet has not made this pod"):
-        await groups.client.create(PODS, bare, groups.namespace)
-
-
-async def test_a_rule_is_in_force_for_a_kind_that_is_installed_later(client: Client, namespace: str) -> None:
-    """Under a name of its own, since other tests need the kind itself."""
-    group = f"t{secrets.token_hex(4)}.example.com"
-    kind = replace(LEADER_WORKER_SETS, group=group)
-    crd = copy.deepcopy(leader_worker_sets.crd())
-    crd["metadata"]["name"], crd["spec"]["group"] = f"{kind.plural}.{group}", group
-    async with admission_server(Settings(gangs=GANGS)) as server:
-        ours, _ = configurations(GANGS, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}-later")
-        ours["webhooks"][1]["rules"][0]["apiGroups"] = [group]
-        await client.create(MUTATING_WEBHOOKS, limited(ours, namespace))
-        await client.create(CRDS, crd)
-        try:
-            await jobset_crd.until_served(client, crd["metadata"]["name"], kind)
-            given = leader_worker_set(notes=GATED) | {"apiVersion": f"{group}/v1"}
-            given["metadata"]["namespace"] = namespace
-            counter = RequestCounter(server)
-            async with asyncio.timeout(PATIENCE):
-                while not counter.sent():
-                    with suppress(ApiError):  # it judges the real kind alone
-                        await client.create(kind, given, namespace, dry_run=True)
-        finally:
-            await client.delete(CRDS, crd["metadata"]["name"])
-            await client.delete(MUTATING_WEBHOOKS, ours["metadata"]["name"])

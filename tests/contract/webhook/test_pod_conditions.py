@@ -45,19 +45,6 @@ async def webhook(client: Client, namespace: str) -> AsyncIterator[RegisteredFor
         yield RegisteredForPods(client, namespace, RequestCounter(server))
 
 
-async def test_a_pod_of_each_format_is_sent_and_gated(webhook: RegisteredForPods) -> None:
-    """Also with an empty name, or its error would show nowhere: the pod would simply be scheduled."""
-    for way in Format:
-        assert await webhook.is_sent(pod(way)), way
-        assert await webhook.is_sent(pod(way, schedulerName="default-scheduler")), way
-    for way in (Format.KEP_24, Format.KOORDINATOR_ANNOTATIONS, Format.SCHEDULER_PLUGINS):
-        assert await webhook.is_sent(pod(way, "")), way
-    for kind, api in (("Job", "batch/v1"), ("ReplicaSet", "apps/v1"), ("StatefulSet", "apps/v1")):
-        assert await webhook.is_sent(pod(Format.ALIBABA, meta=owned(kind, api=api))), kind
-    assert await webhook.is_sent(pod(Format.ALIBABA, meta=owned("DaemonSet", controller=False)))
-    assert await webhook.is_sent(pod(Format.SCHEDULER_PLUGINS, nodeName=""))
-
-
 MIRROR = {"annotations": {"kubernetes.io/config.mirror": "0123"}}
 UNSENT = {
     "no labels": [pod()],

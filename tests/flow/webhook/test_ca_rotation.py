@@ -18,7 +18,6 @@ from tests.fakes.eventually import PATIENCE
 from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.serving import self_signed
 from webhook.server import serve
 
 pytestmark = pytest.mark.real
@@ -130,18 +129,6 @@ async def test_no_call_fails_while_certificates_are_renewed_and_the_ca_is_rotate
     assert users.failed == []
     assert users.uninjected == []
     assert users.made >= 170
-
-
-@pytest.mark.parametrize("text", [None, "bm9uc2Vuc2U=", self_signed().ca_bundle], ids=["wiped", "nonsense", "other"])
-async def test_a_ca_bundle_that_was_changed_is_healed_in_time(
-    cluster: Cluster, client: Client, namespace: str, text: str | None
-) -> None:
-    await cluster.sleep()
-    await cluster.installed.put_bundle(text)
-    assert "failed calling webhook" in await until_refused(client, namespace)
-    cluster.wake()
-    async with asyncio.timeout(PATIENCE):
-        await until_webhook_called(client, namespace)
 
 
 async def test_an_expired_certificate_is_healed_in_time(client: Client, namespace: str) -> None:

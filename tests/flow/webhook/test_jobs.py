@@ -78,23 +78,6 @@ def is_idle(found: Json) -> bool:
     return conditions.get("Suspended") == "True" and not status.get("active") and "startTime" not in status
 
 
-async def test_the_pods_of_a_gated_job_wait_for_their_own_generation(jobs: Jobs) -> None:
-    made = await jobs.create(job())
-    assert jobs.counter.sent() == 2, "one mutating and one validating call"
-    pods = await jobs.until_pods(lambda found: len(found) == 4)
-    assert jobs.counter.sent() == 0, "none for pods and status"
-    for pod in pods:
-        (barrier,) = pod["spec"]["initContainers"]
-        paths = {it["name"]: dig(it, "valueFrom", "fieldRef", "fieldPath") for it in barrier["env"]}
-        values = {it["name"]: it.get("value") for it in barrier["env"]}
-        label = paths[names.ENV_UID].removeprefix("metadata.labels['").removesuffix("']")
-        assert pod["metadata"]["labels"][label] == made["metadata"]["uid"]
-        assert values[names.ENV_ATTEMPT] == "0"
-        assert values[names.ENV_STREAM].startswith(f"http://gate.system.svc:8082/v1/jobs/{jobs.namespace}/run/")
-        assert pod["metadata"]["annotations"][names.EPOCH] == "0"
-        assert pod["metadata"]["labels"][names.GATED] == names.GATED_JOB
-
-
 async def test_each_resumption_is_a_new_epoch_and_its_pods_carry_it(jobs: Jobs) -> None:
     await jobs.create(job())
     for number in ("1", "2"):

@@ -47,43 +47,29 @@ async def stage() -> AsyncIterator[ServedPage]:
         yield made
 
 
-async def test_a_jobset_and_a_job_of_one_name_are_two_rows_with_a_page_each(stage: ServedPage) -> None:
-    admin = stage.api.admin()
-    _, page = await read(stage, "/", admin)
-    for row, path, kind in (("gang", JOBSET_PATH, "JobSet"), ("job", JOB_PATH, "Job")):
-        mine = line(page, f"{row}-default.train")
-        assert f'href="{path}"' in mine
-        assert f"default · {kind}</span>" in mine
-        status, its = await read(stage, path, admin)
-        assert (status, f'<span class="kind">{kind}</span> default/train' in its) == (200, True)
-        assert ("no room" in its) is (kind == "Job")
-        assert ("timeline job/train -n default" in its) is (kind == "Job")
+SHOWN = [
+    ("gang-default.train", JOBSET_PATH, "JobSet", "train", "", "2/2"),
+    ("job-default.train", JOB_PATH, "Job", "train", "", "1/2"),
+    (f"startgroup-{SPACE}.{RING.name}", RING_PATH, "StartGroup", "ring", "StatefulSet ring", "1/2"),
+    (f"startgroup-{SPACE}.{OTHER.name}", f"/startgroups/{OTHER}", "StartGroup", "ring", "MPIJob mpi", "2/2"),
+    (f"lws-{SPACE}.vllm-2", LWS_PATH, "LeaderWorkerSet", "vllm/2", "", "1/2"),
+]
+TYPED = {"JobSet": "", "Job": "job/", "StartGroup": "startgroup/", "LeaderWorkerSet": "lws/"}
 
 
-async def test_each_owner_of_a_start_group_has_a_row_and_a_page_with_its_name_on_it(stage: ServedPage) -> None:
+async def test_each_gang_has_a_row_and_a_page_in_the_words_of_its_kind(stage: ServedPage) -> None:
     admin = stage.api.admin()
     _, page = await read(stage, "/", admin)
-    for key, whose, count in ((RING, "StatefulSet ring", "1/2"), (OTHER, "MPIJob mpi", "2/2")):
-        mine = line(page, f"startgroup-{SPACE}.{key.name}")
-        assert f'<a href="/startgroups/{key}">ring</a>' in mine
-        assert f"StartGroup of {whose}</span>" in mine
+    for row, path, kind, name, whose, count in SHOWN:
+        space, mine = path.split("/")[2], line(page, row)
+        assert f'<a href="{path}">{name}</a>' in mine
+        assert f"{kind}{whose and f' of {whose}'}</span>" in mine
         assert count in mine
-        status, its = await read(stage, f"/startgroups/{key}", admin)
-        assert (status, f'<span class="kind">StartGroup</span> {SPACE}/ring' in its) == (200, True)
-        assert f"<dd>{whose}</dd>" in its
-        assert f"kubectl jobset-gate timeline startgroup/ring -n {SPACE}" in its
-
-
-async def test_a_group_of_a_leader_worker_set_has_a_row_and_a_page(stage: ServedPage) -> None:
-    admin = stage.api.admin()
-    mine = line((await read(stage, "/", admin))[1], f"lws-{SPACE}.vllm-2")
-    assert f'<a href="{LWS_PATH}">vllm/2</a>' in mine
-    assert "LeaderWorkerSet</span>" in mine
-    assert "1/2" in mine
-    status, its = await read(stage, LWS_PATH, admin)
-    assert (status, f'<span class="kind">LeaderWorkerSet</span> {SPACE}/vllm/2' in its) == (200, True)
-    assert "worker 1" in its
-    assert f"kubectl jobset-gate timeline lws/vllm/2 -n {SPACE}" in its
+        status, its = await read(stage, path, admin)
+        assert (status, f'<span class="kind">{kind}</span> {space}/{name}' in its) == (200, True)
+        assert f"kubectl jobset-gate timeline {TYPED[kind]}{name} -n {space}" in its
+        assert f"<dd>{whose}</dd>" in its or not whose
+        assert ("no room" in its) is (kind == "Job")
 
 
 async def test_timelines_have_the_pods_of_their_gang_alone(stage: ServedPage) -> None:
