@@ -8,13 +8,20 @@ from typing import Any
 import aiohttp
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client
+from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
-from jobset_gate.kube.resources import JOBSETS, LEADER_WORKER_SETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from jobset_gate.kube.resources import (
+    JOBSETS,
+    LEADER_WORKER_SETS,
+    MUTATING_WEBHOOKS,
+    PODS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from jobset_gate.settings import Settings
 from tests.fakes import leader_worker_sets, start_groups
 from tests.fakes.grouped_pods import pod
-from tests.fakes.jobsets import jobset
+from tests.fakes.jobsets import Json, changed, jobset
 from tests.fakes.wire_objects import owner
 from webhook import registration
 from webhook.certs.serving import self_signed
@@ -69,6 +76,26 @@ class RequestCounter:
     def _total(self) -> float:
         metrics = [it for it in self._registry.collect() if it.name == "jobset_gate_admission"]
         return sum(sample.value for it in metrics for sample in it.samples if sample.name.endswith("_total"))
+
+
+class AdmittedObjects:
+    """Objects of one kind in the namespace for which a webhook is registered."""
+
+    def __init__(self, client: Client, namespace: str, server: WebhookServer, resource: Resource) -> None:
+        self.client, self.namespace, self.server, self.resource = client, namespace, server, resource
+        self.counter = RequestCounter(server)
+
+    def here(self, manifest: Json) -> Json:
+        return changed(manifest, self.namespace, "metadata", "namespace")
+
+    async def create(self, manifest: Json, **more: Any) -> Json:
+        return await self.client.create(self.resource, self.here(manifest), self.namespace, **more)
+
+    async def patch(self, name: str, body: Any, patch: PatchType = PatchType.MERGE, **more: Any) -> Json:
+        return await self.client.patch(self.resource, name, self.namespace, body=body, patch=patch, **more)
+
+    async def delete(self, name: str) -> None:
+        await self.client.delete(self.resource, name, self.namespace)
 
 
 def limited(configuration: dict[str, Any], namespace: str) -> dict[str, Any]:

@@ -212,21 +212,19 @@ class Environment(BaseEnvironment):
         """Until the main containers of that many pods run."""
         return await self.until(lambda pods: sum(map(runs, pods)) == count)
 
-    async def until_jobset(self, name: str, holds: Callable[[Json], bool]) -> Json:
-        async with ObjectView(self.client, JOBSETS, self.namespace) as view:
-            found = await view.until(
-                lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), PATIENCE
-            )
-        return next(one for one in found if one["metadata"]["name"] == name)
+    async def until_workload(self, name: str, holds: Callable[[Json], bool], resource: Resource = JOBSETS) -> Json:
+        async with ObjectView(self.client, resource, self.namespace, field_selector=f"metadata.name={name}") as view:
+            (found,) = await view.until(lambda all_: any(map(holds, all_)), PATIENCE)
+        return found
 
-    async def until_condition(self, name: str, reason: str, text: str = "") -> Json:
+    async def until_condition(self, name: str, reason: str, text: str = "", resource: Resource = JOBSETS) -> Json:
         """Our condition, once it has this reason and contains this text."""
 
-        def reported(jobset: Json) -> bool:
-            found = condition(jobset)
+        def reported(workload: Json) -> bool:
+            found = condition(workload)
             return found is not None and found["reason"] == reason and text in found["message"]
 
-        found = condition(await self.until_jobset(name, reported))
+        found = condition(await self.until_workload(name, reported, resource))
         assert found is not None
         return found
 
@@ -235,16 +233,11 @@ class Environment(BaseEnvironment):
     ) -> Verdict:
         """The gang's verdict, once there is such a one in its ConfigMap."""
 
-        def decided(maps: list[Json]) -> bool:
-            return any(
-                one["metadata"]["name"] == source.config_map_name(name)
-                and (found := verdict_codec.parse(one.get("data", {}).get(names.KEY_VERDICT, ""))) is not None
-                and holds(found)
-                for one in maps
-            )
+        def decided(gate: Json) -> bool:
+            found = verdict_codec.parse(gate.get("data", {}).get(names.KEY_VERDICT, ""))
+            return found is not None and holds(found)
 
-        async with ObjectView(self.client, CONFIGMAPS, self.namespace) as view:
-            await view.until(decided, PATIENCE)
+        await self.until_workload(source.config_map_name(name), decided, CONFIGMAPS)
         verdict = await self.verdict(name, source)
         assert verdict is not None
         return verdict

@@ -33,7 +33,7 @@ WAYS = (
 async def test_the_same_manifest_again_changes_nothing(stage: Environment) -> None:
     await stage.kubectl_apply(manifest())
     await stage.until_running(5)
-    before = await stage.until_jobset("gang", settled)
+    before = await stage.until_workload("gang", settled)
     for again in (way for way in WAYS for _ in range(2)):
         await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.in_namespace(manifest()))
         after = await stage.jobset("gang")

@@ -62,35 +62,17 @@ class JobStage:
         await self.patch({"spec": {"suspend": False}})
 
     async def until(self, holds: Callable[[Json], bool]) -> Json:
-        def mine(job: Json) -> bool:
-            return bool(job["metadata"]["name"] == RUN) and holds(job)
-
-        async with ObjectView(self.stage.client, JOBS, self.stage.namespace) as view:
-            found = await view.until(lambda jobs: any(map(mine, jobs)), PATIENCE)
-        return next(filter(mine, found))
+        return await self.stage.until_workload(RUN, holds, JOBS)
 
     async def until_gone(self) -> None:
         async with ObjectView(self.stage.client, JOBS, self.stage.namespace) as view:
             await view.until(lambda jobs: not jobs, PATIENCE)
 
     async def until_condition(self, reason: str, text: str = "") -> Json:
-        def reported(job: Json) -> bool:
-            found = condition(job)
-            return found is not None and found["reason"] == reason and text in found["message"]
-
-        found = condition(await self.until(reported))
-        assert found is not None
-        return found
-
-    async def config_map(self) -> Json:
-        found = await self.stage.config_map(RUN, JOB)
-        assert found is not None
-        return found
+        return await self.stage.until_condition(RUN, reason, text, JOBS)
 
     async def verdict(self) -> Verdict:
-        found = await self.stage.verdict(RUN, JOB)
-        assert found is not None
-        return found
+        return await self.stage.until_verdict(RUN, source=JOB)
 
 
 @pytest.fixture
@@ -115,7 +97,7 @@ async def test_no_main_container_starts_before_all_pods_have(run: JobStage) -> N
     reported = await run.until_condition(names.REASON_STARTED, "all 3 pods started")
     assert reported["status"] == "True"
     uid = created["metadata"]["uid"]
-    (owner,) = (await run.config_map())["metadata"]["ownerReferences"]
+    (owner,) = (await run.stage.config_map(RUN, JOB) or {})["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["apiVersion"], owner["uid"]) == ("Job", "batch/v1", uid)
     assert [reason for reason, _ in await run.stage.events(RUN)] == [names.REASON_STARTED]
     condition_of = f"--for=condition={names.CONDITION}"
@@ -169,7 +151,7 @@ async def test_what_is_released_in_the_instant_of_a_suspension_opens_nothing_of_
     await run.create(pods=2)
     await run.stage.until_held(1)
     run.kubelets.clear_fault(stuck)
-    await run.stage.until_verdict(RUN, source=JOB)
+    await run.verdict()
     await run.suspend()
     stuck = run.kubelets.inject_fault(STUCK)
     await run.resume()

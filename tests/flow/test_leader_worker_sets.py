@@ -8,18 +8,14 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.errors import NotFound
-from jobset_gate.kube.resources import CONFIGMAPS, LEADER_WORKER_SETS, PODS
+from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS
 from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import LWS
 from tests.fakes import lws_standin
 from tests.fakes.admission_server import registered_for_leader_worker_sets
-from tests.fakes.eventually import PATIENCE
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set
-from tests.fakes.object_view import ObjectView
 from tests.flow.environment import Environment, alive, condition, environment, runs, with_stream
 from tests.plane.planes import Plane
 
@@ -44,21 +40,10 @@ class Stage:
         await self.client.patch(LEADER_WORKER_SETS, NAME, self.namespace, body=list(operations), patch=PatchType.JSON)
 
     async def until_condition(self, reason: str, text: str = "") -> Json:
-        def reported(all_: list[Json]) -> bool:
-            return any((it := condition(one)) and it["reason"] == reason and text in it["message"] for one in all_)
+        return await self.env.until_condition(NAME, reason, text, LEADER_WORKER_SETS)
 
-        async with ObjectView(self.client, LEADER_WORKER_SETS, self.namespace) as view:
-            (found,) = await view.until(reported, PATIENCE)
-        its = condition(found)
-        assert its is not None
-        return its
-
-    async def verdict(self, group: int = 0) -> Verdict | None:
-        try:
-            gate = await self.client.get(CONFIGMAPS, LWS.config_map_name(f"{NAME}-{group}"), self.namespace)
-        except NotFound:
-            return None
-        return verdict_codec.parse(gate.get("data", {}).get(names.KEY_VERDICT, ""))
+    async def verdict(self, group: int = 0) -> Verdict:
+        return await self.env.until_verdict(f"{NAME}-{group}", source=LWS)
 
     async def leader(self, group: int = 0) -> str:
         return str((await self.client.get(PODS, f"{NAME}-{group}", self.namespace))["metadata"]["uid"])
@@ -88,7 +73,6 @@ async def test_each_group_starts_together_and_the_condition_counts_groups(stage:
     await stage.until_condition(names.REASON_STARTED)
     for group in (0, 1):
         verdict = await stage.verdict(group)
-        assert verdict is not None
         assert verdict.generation.uid == await stage.leader(group)
         assert (verdict.kind, verdict.cause) == ("release", names.REASON_STARTED)
 
@@ -102,9 +86,7 @@ async def test_a_recreated_group_gathers_again_and_workers_of_the_leader_before_
     await stage.env.until(lambda pods: len(uids(pods) - old) == 3)
     second = await stage.leader()
     assert first != second
-    verdict = await stage.verdict()
-    assert verdict is not None
-    assert verdict.generation.uid == second
+    assert (await stage.verdict()).generation.uid == second
     await stage.until_condition(names.REASON_STARTED)
 
 
@@ -123,8 +105,7 @@ async def test_the_condition_goes_with_the_annotation(stage: Stage) -> None:
     await stage.make(size=2, replicas=1)
     await stage.until_condition(names.REASON_STARTED)
     await stage.change({"op": "remove", "path": f"/metadata/annotations/{names.CONFIG.replace('/', '~1')}"})
-    async with ObjectView(stage.client, LEADER_WORKER_SETS, stage.namespace) as view:
-        await view.until(lambda all_: all(condition(one) is None for one in all_), PATIENCE)
+    await stage.env.until_workload(NAME, lambda it: condition(it) is None, LEADER_WORKER_SETS)
 
 
 async def test_without_the_annotation_a_set_and_its_pods_stay_as_they_are(stage: Stage) -> None:

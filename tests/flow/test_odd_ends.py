@@ -108,7 +108,7 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Environm
 async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2, suspend=True))
     await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
-    found = await stage.until_jobset(
+    found = await stage.until_workload(
         GANG, lambda jobset: {"Suspended", names.CONDITION} <= {one["type"] for one in jobset["status"]["conditions"]}
     )
     assert len(found["status"]["conditions"]) == 2

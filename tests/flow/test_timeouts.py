@@ -78,7 +78,7 @@ async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_
     stage.actors.kubelets.inject_fault(STUCK)
     await time_out(stage, gang("OnFailure", backoff_limit=1))
     await stage.until_verdict(GANG, lambda verdict: verdict.kind is VerdictKind.TIMEOUT)
-    await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+    await stage.until_workload(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert not any(map(runs, stage.pods.all()))
 
 
@@ -128,7 +128,7 @@ async def test_an_index_that_has_failed_for_good_ends_a_gang_without_a_timeout_a
     assert reported["status"] == "False"
     assert [reason for reason, _ in await stage.events(GANG)] == [names.REASON_INDEX_FAILED]
     # Each barrier has used up its own index's only try, so the Jobs fail, and JobSet's failure policy follows.
-    await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+    await stage.until_workload(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
 
 
 async def test_on_timeout_release_opens_the_gate_at_once_without_a_failed_index(stage: Environment) -> None:

@@ -1,6 +1,5 @@
 """K3: LeaderWorkerSets and the pods of their groups on a real API server: what is sent and stored, and an outage."""
 
-import copy
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes import leader_worker_sets, lws_standin
 from tests.fakes.admission_server import (
     BUNDLE,
+    AdmittedObjects,
     RequestCounter,
     admission_server,
     limited,
@@ -22,7 +22,6 @@ from tests.fakes.admission_server import (
 from tests.fakes.jobsets import Json, without
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
 from webhook.registration import HookOptions, configurations
-from webhook.server import WebhookServer
 
 CONFIG = '{ "timeoutAfterSeconds" : 300 }'
 GATED = {names.CONFIG: CONFIG}
@@ -30,44 +29,24 @@ MARKS = {"labels": {names.GATED: "lws"}, "annotations": {names.CONFIG: CONFIG}}
 GANGS = Gangs(sources=("jobset", "lws"))
 
 
-class Groups:
-    """The LeaderWorkerSets of one namespace for which the webhook is registered."""
-
-    def __init__(self, client: Client, namespace: str, server: WebhookServer) -> None:
-        self.client, self.namespace, self.server = client, namespace, server
-        self.counter = RequestCounter(server)
-
-    async def create(self, given: Json, **more: Any) -> Json:
-        return await self.client.create(LEADER_WORKER_SETS, self.here(given), self.namespace, **more)
-
+class Groups(AdmittedObjects):
     async def apply(self, given: Json) -> Json:
-        return await self.patch(self.here(given), PatchType.APPLY, field_manager="kubectl", force=True)
+        return await self.patch(NAME, self.here(given), PatchType.APPLY, field_manager="kubectl", force=True)
 
     async def replace(self, given: Json, there: Json) -> Json:
         here = self.here(given)
         here["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
-        return await self.client.replace(LEADER_WORKER_SETS, here)
+        return await self.client.replace(self.resource, here)
 
     async def merge(self, change: Json, **more: Any) -> Json:
-        return await self.patch(change, PatchType.MERGE, **more)
-
-    async def patch(self, body: Any, patch: PatchType, **more: Any) -> Json:
-        return await self.client.patch(LEADER_WORKER_SETS, NAME, self.namespace, body=body, patch=patch, **more)
-
-    async def delete(self) -> None:
-        await self.client.delete(LEADER_WORKER_SETS, NAME, self.namespace)
-
-    def here(self, given: Json) -> Json:
-        made = copy.deepcopy(given)
-        made["metadata"]["namespace"] = self.namespace
-        return made
+        return await self.patch(NAME, change, **more)
 
 
 @pytest.fixture
 async def groups(client: Client, namespace: str) -> AsyncIterator[Groups]:
     await lws_standin.install(client)
     async with registered_for_leader_worker_sets(client, namespace, Settings(gangs=GANGS)) as server:
-        yield Groups(client, namespace, server)
+        yield Groups(client, namespace, server, LEADER_WORKER_SETS)
 
 
 def worker(stored: Json) -> Any:
@@ -103,13 +82,13 @@ async def test_the_same_manifest_again_changes_nothing_also_after_an_upgrade_wit
 
 async def test_marks_without_the_config_are_taken_out(groups: Groups) -> None:
     made = await groups.create(leader_worker_set(notes=GATED))
-    changed = await groups.merge({"metadata": {"annotations": {names.CONFIG: "{}"}}})
-    assert worker(changed) == MARKS | {"annotations": {names.CONFIG: "{}"}}
+    another = await groups.merge({"metadata": {"annotations": {names.CONFIG: "{}"}}})
+    assert worker(another) == MARKS | {"annotations": {names.CONFIG: "{}"}}
     removed = await groups.merge({"metadata": {"annotations": {names.CONFIG: None}}})
     assert not worker(removed)
     copied = leader_worker_set() | {"spec": made["spec"]}
     assert not worker(await groups.replace(copied, removed))
-    await groups.delete()
+    await groups.delete(NAME)
     assert not worker(await groups.create(copied))
 
 
@@ -139,13 +118,13 @@ async def test_a_dead_webhook_stops_gated_groups_and_their_pods_alone(groups: Gr
     for refused in ({"spec": {"replicas": 3}}, {"metadata": {"annotations": {names.CONFIG: None}}}):
         with pytest.raises(ApiError, match=r"mutate-leaderworkersets\.jobset-gate\.dev"):
             await groups.merge(refused)
-    await groups.delete()
+    await groups.delete(NAME)
     await groups.merge({"metadata": {"finalizers": None}})
     for given in odd():
         await groups.create(given)
         await groups.merge({"metadata": {"annotations": {"theirs": "y"}}, "spec": {"replicas": 7}})
         await groups.merge({"status": {"replicas": 1}}, subresource="status")
-        await groups.delete()
+        await groups.delete(NAME)
     with pytest.raises(ApiError, match=r"leaderworkerset-pods\.jobset-gate\.dev"):
         await groups.client.create(PODS, leader_worker_sets.pod(), groups.namespace)
     for label in (None, "true"):

@@ -3,7 +3,6 @@
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pytest
 
@@ -15,24 +14,14 @@ from jobset_gate.podgroups.admission import admit_pod
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups, Settings
-from tests.fakes.admission_server import RequestCounter, registered_for_pods
+from tests.fakes.admission_server import AdmittedObjects, registered_for_pods
 from tests.fakes.grouped_pods import Json, gates, owned, pod
 
 
-@dataclass
-class RegisteredForPods:
-    """A webhook for pods of one namespace."""
-
-    client: Client
-    namespace: str
-    counter: RequestCounter
-
-    async def create(self, made: Json) -> Json:
-        return await self.client.create(PODS, made, self.namespace, dry_run=True)
-
+class RegisteredForPods(AdmittedObjects):
     async def is_sent(self, made: Json) -> bool:
         """Whether the API server sends it; a sent pod is gated."""
-        stored = await self.create(made)
+        stored = await self.create(made, dry_run=True)
         sent = self.counter.sent() > 0
         assert (names.POD_GROUP_GATE in gates(stored)) is sent
         assert (names.POD_GROUP_LABEL in stored["metadata"].get("labels", {})) is sent
@@ -42,7 +31,7 @@ class RegisteredForPods:
 @pytest.fixture
 async def webhook(client: Client, namespace: str) -> AsyncIterator[RegisteredForPods]:
     async with registered_for_pods(client, namespace) as server:
-        yield RegisteredForPods(client, namespace, RequestCounter(server))
+        yield RegisteredForPods(client, namespace, server, PODS)
 
 
 MIRROR = {"annotations": {"kubernetes.io/config.mirror": "0123"}}
@@ -69,7 +58,7 @@ async def test_other_pods_are_never_sent(webhook: RegisteredForPods) -> None:
         for manifest in manifests:
             assert not await webhook.is_sent(manifest), kind
     with suppress(Invalid):  # an API server refuses it without a node, after it has called webhooks
-        await webhook.create(pod(Format.KEP_24, meta=MIRROR))
+        await webhook.create(pod(Format.KEP_24, meta=MIRROR), dry_run=True)
     assert webhook.counter.sent() == 0
 
 
@@ -77,7 +66,7 @@ async def test_formats_and_schedulers_are_the_configured_ones(client: Client, na
     on = (Format.KEP_24, Format.ALIBABA)
     settings = Settings(groups=Groups(ways=on, scheduler_names=("ours", "ours-too")))
     async with registered_for_pods(client, namespace, settings) as server:
-        webhook = RegisteredForPods(client, namespace, RequestCounter(server))
+        webhook = RegisteredForPods(client, namespace, server, PODS)
         assert {way for way in Format if await webhook.is_sent(pod(way, schedulerName="ours-too"))} == set(on)
         assert not await webhook.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
         assert not await webhook.is_sent(pod(Format.KEP_24))
@@ -106,7 +95,7 @@ async def test_exactly_the_pods_are_sent_that_the_handler_would_hold(webhook: Re
         made = random_pod(rng)
         wanted = bool(admit_pod(made, webhook.namespace, Groups()))
         with suppress(Invalid):
-            await webhook.create(made)
+            await webhook.create(made, dry_run=True)
         assert (webhook.counter.sent() > 0) is wanted, made
         held += wanted
     assert 20 < held < 130

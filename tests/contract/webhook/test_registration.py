@@ -1,18 +1,16 @@
 """The webhook configurations for JobSets: what a real API server sends because of them, and what it never does (A3)."""
 
-import copy
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.settings import Gangs, Groups
-from tests.fakes.admission_server import RequestCounter, registered
+from tests.fakes.admission_server import AdmittedObjects, registered
 from tests.fakes.jobsets import Json, barrier, changed, jobset, pod_spec, replicated
 from tests.plane.planes import Plane
 from webhook.registration import (
@@ -22,7 +20,6 @@ from webhook.registration import (
     configurations,
     pod_configuration,
 )
-from webhook.server import WebhookServer
 
 SERVICE = ServiceReference("gate-system", "gate")
 
@@ -93,37 +90,18 @@ def test_the_mutating_webhook_is_called_after_all_others() -> None:
 # --- As an API server takes them -------------------------------------------------------------------------------------
 
 
-@dataclass
-class Registered:
-    """A webhook that is registered for one namespace of a plane."""
-
-    plane: Plane
-    client: Client
-    namespace: str
-    server: WebhookServer
-    counter: RequestCounter
-
-    async def create(self, manifest: Json, **more: Any) -> Json:
-        here = copy.deepcopy(manifest)
-        here["metadata"]["namespace"] = self.namespace
-        return await self.client.create(JOBSETS, here, self.namespace, **more)
-
-    async def merge(self, name: str, body: Json, **more: Any) -> Json:
-        return await self.client.patch(JOBSETS, name, self.namespace, body=body, patch=PatchType.MERGE, **more)
-
-    async def gated(self, name: str = "gang", **more: Any) -> Json:
-        made = await self.create(jobset(name=name, **more))
+class Registered(AdmittedObjects):
+    async def gated(self) -> Json:
+        """The JobSet `gang`, about whose creation nothing is counted."""
+        made = await self.create(jobset())
         self.counter.sent()
         return made
 
-    async def ungated(self, name: str = "plain", **more: Any) -> Json:
-        return await self.create(jobset(name=name, config=False, **more))
-
 
 @pytest.fixture
-async def webhook(plane: Plane, client: Client, namespace: str) -> AsyncIterator[Registered]:
+async def webhook(client: Client, namespace: str) -> AsyncIterator[Registered]:
     async with registered(client, namespace) as server:
-        yield Registered(plane, client, namespace, server, RequestCounter(server))
+        yield Registered(client, namespace, server, JOBSETS)
 
 
 async def test_a_gated_jobset_comes_back_with_its_barrier(webhook: Registered) -> None:
@@ -148,14 +126,14 @@ ODD: list[Any] = [..., {}, None, {"groupSchedulingConfig": None}, {"replicatedJo
 
 async def test_jobsets_without_a_gate_are_never_sent_whatever_their_shape(webhook: Registered) -> None:
     """An error in a match condition would refuse them in our name. The schema may or may not accept them."""
-    await webhook.ungated(notes={"team": "a"})
+    await webhook.create(jobset(name="plain", config=False, notes={"team": "a"}))
     for change in (
         {"spec": {"suspend": True}},
         {"metadata": {"annotations": {names.BYPASS: "true", "team": None}}},
         {"metadata": {"annotations": None}},
     ):
-        await webhook.merge("plain", change)
-    await webhook.client.delete(JOBSETS, "plain", webhook.namespace)
+        await webhook.patch("plain", change)
+    await webhook.delete("plain")
     for number, spec in enumerate(ODD):
         manifest = jobset(config=False, name=f"odd-{number}")
         del manifest["spec"]
@@ -164,7 +142,7 @@ async def test_jobsets_without_a_gate_are_never_sent_whatever_their_shape(webhoo
         refusal = ""
         try:
             await webhook.create(manifest)
-            await webhook.merge(f"odd-{number}", {"spec": {"suspend": True}})
+            await webhook.patch(f"odd-{number}", {"spec": {"suspend": True}})
         except ApiError as error:
             refusal = error.message
         assert "jobset-gate" not in refusal, spec
@@ -196,7 +174,7 @@ async def test_changes_of_spec_and_of_our_annotations_are_sent(webhook: Register
         {"spec": {"groupSchedulingConfig": None}},
         {"spec": {"groupSchedulingConfig": None}, "metadata": {"annotations": None}},
     ):
-        after = await webhook.merge("gang", change)
+        after = await webhook.patch("gang", change)
         assert webhook.counter.sent() >= 1, change
         assert after["spec"]["groupSchedulingConfig"] == made["spec"]["groupSchedulingConfig"], change
         assert after["metadata"]["annotations"][names.CONFIG] == made["metadata"]["annotations"][names.CONFIG], change
@@ -210,33 +188,32 @@ async def test_other_changes_are_not_sent(webhook: Registered) -> None:
         {"metadata": {"finalizers": ["example.com/f"]}},
         {"metadata": {"finalizers": None}},
     ):
-        await webhook.merge("gang", change)
-    await webhook.merge("gang", {"status": {"restarts": 1}}, subresource="status")
+        await webhook.patch("gang", change)
+    await webhook.patch("gang", {"status": {"restarts": 1}}, subresource="status")
     assert webhook.counter.sent() == 0
 
 
 async def test_an_outage_blocks_creating_and_suspending_of_gated_jobsets_and_nothing_else(webhook: Registered) -> None:
     """The price of never storing a gated JobSet without its barrier; documented."""
     await webhook.gated()
-    await webhook.merge("gang", {"metadata": {"finalizers": ["example.com/f"]}})
+    await webhook.patch("gang", {"metadata": {"finalizers": ["example.com/f"]}})
     await webhook.server.stop()
     with pytest.raises(ApiError, match=r"mutate\.jobset-gate\.dev"):
-        await webhook.merge("gang", {"spec": {"suspend": True}})
+        await webhook.patch("gang", {"spec": {"suspend": True}})
     with pytest.raises(ApiError, match=r"mutate\.jobset-gate\.dev"):
         await webhook.create(jobset(name="other"))
-    await webhook.ungated()
-    await webhook.merge("plain", {"spec": {"suspend": True}})
-    await webhook.merge("gang", {"metadata": {"labels": {"a": "b"}}})
-    await webhook.merge("gang", {"status": {"restarts": 1}}, subresource="status")
-    await webhook.client.delete(JOBSETS, "gang", webhook.namespace)
+    await webhook.create(jobset(name="plain", config=False))
+    await webhook.patch("plain", {"spec": {"suspend": True}})
+    await webhook.patch("gang", {"metadata": {"labels": {"a": "b"}}})
+    await webhook.patch("gang", {"status": {"restarts": 1}}, subresource="status")
+    await webhook.delete("gang")
     assert (await webhook.client.get(JOBSETS, "gang", webhook.namespace))["metadata"]["deletionTimestamp"]
-    await webhook.merge("gang", {"metadata": {"finalizers": None}, "spec": {"suspend": True}})
+    await webhook.patch("gang", {"metadata": {"finalizers": None}, "spec": {"suspend": True}})
     with pytest.raises(NotFound):
         await webhook.client.get(JOBSETS, "gang", webhook.namespace)
 
 
-async def test_kubectl_shows_every_warning_once(webhook: Registered) -> None:
-    warned = jobset(replicated(job={"backoffLimit": 7}))
-    warned["metadata"]["namespace"] = webhook.namespace
-    ran = await webhook.plane.kubectl("create", "-f", "-", stdin=warned)
+async def test_kubectl_shows_every_warning_once(webhook: Registered, plane: Plane) -> None:
+    warned = webhook.here(jobset(replicated(job={"backoffLimit": 7})))
+    ran = await plane.kubectl("create", "-f", "-", stdin=warned)
     assert ran.stderr.count("Warning: spec.replicatedJobs[0].template.spec.backoffLimit: 7:") == 1

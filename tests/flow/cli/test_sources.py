@@ -132,8 +132,8 @@ async def test_why_says_who_is_missing_and_what_follows(
 async def test_describe_has_no_facts_of_another_kind(
     stored: StoredJobSet, cli: CliShell, kind: Kind, source: str
 ) -> None:
-    owner = (kind.owner or f"{stored.source.kind} {kind.name}").split()
-    await stored.event(*owner, "SuccessfulCreate", "create Pod a")
+    owner_kind, owner_name = (kind.owner or f"{stored.source.kind} {kind.name}").split()
+    await stored.event(owner_kind, owner_name, "SuccessfulCreate", "create Pod a")
     ran = await cli("describe", kind.typed[0])
     facts = dict(re.findall(r"(?m)^([A-Z][A-Za-z ]+): +(.*)$", ran.out))
     assert (ran.code, facts["Name"], facts.get("Generation", "")) == (0, kind.name, kind.generation)
@@ -151,8 +151,8 @@ async def test_get_gangs_names_the_source_and_selects_by_it(
     for more in ((), (f"--source={source}",), (kind.name,), (f"--field-selector=metadata.name={kind.name}",)):
         ran = await get(*more)
         assert (ran.code, ran.out.split()[:5]) == (0, row), more
-    for more in (*(f"--source={it}" for it in KINDS if it != source), "-l=team=nobody"):
-        assert (await get(more)).out == "", more
+    for none in (*(f"--source={it}" for it in KINDS if it != source), "-l=team=nobody"):
+        assert (await get(none)).out == "", none
     assert (await get("-o", "name")).out == kind.subject + "\n"
     (found,) = check("get jobsets, get gangs", (await get("-o", "json")).out)["items"]
     assert (found["source"], found["started"], found["missing"][0]["first"]) == (source, 1, [kind.slot])

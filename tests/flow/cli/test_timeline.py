@@ -48,7 +48,7 @@ async def started(plane: Plane, namespace: str) -> AsyncIterator[Environment]:
     async with environment(plane, namespace) as stage:
         await stage.create(gang())
         pods = await stage.until_running(4)
-        await stage.until_jobset("train", lambda it: "GroupStarted" in json.dumps(it.get("status", {})))
+        await stage.until_workload("train", lambda it: "GroupStarted" in json.dumps(it.get("status", {})))
         said = StoredJobSet(stage.client, namespace)
         for meta in sorted((it["metadata"] for it in pods), key=lambda it: str(it["name"]))[:3]:
             for where in (f"spec.initContainers{{{names.BARRIER_CONTAINER}}}", "spec.containers{main}"):

@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from jobset_gate.settings import Barrier, Gangs, Settings
-from tests.fakes.admission_server import RequestCounter, registered
+from tests.fakes.admission_server import AdmittedObjects, registered
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import EPOCH, TEMPLATE, job
-from tests.fakes.jobsets import Json, changed, dig
+from tests.fakes.jobsets import Json, dig
 from tests.fakes.object_view import ObjectView
 from tests.plane.planes import Plane
-from webhook.server import WebhookServer
 
 pytestmark = pytest.mark.real
 
@@ -27,27 +26,9 @@ SETTINGS = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082", im
 RUN = "run"
 
 
-class Jobs:
-    """The Jobs of one namespace for which the webhook is registered."""
-
-    def __init__(self, plane: Plane, client: Client, namespace: str, server: WebhookServer) -> None:
-        self.plane, self.client, self.namespace, self.server = plane, client, namespace, server
-        self.counter = RequestCounter(server)
-
-    def here(self, manifest: Json) -> Json:
-        return changed(manifest, self.namespace, "metadata", "namespace")
-
-    async def create(self, manifest: Json) -> Json:
-        return await self.client.create(JOBS, self.here(manifest), self.namespace)
-
-    async def patch(self, body: Json, name: str = RUN, *, status: bool = False) -> Json:
-        where = "status" if status else None
-        return await self.client.patch(
-            JOBS, name, self.namespace, body=body, patch=PatchType.STRATEGIC, subresource=where
-        )
-
+class Jobs(AdmittedObjects):
     async def suspend(self, value: bool = True) -> Json:
-        return await self.patch({"spec": {"suspend": value}})
+        return await self.patch(RUN, {"spec": {"suspend": value}})
 
     async def until(self, holds: Callable[[Json], bool]) -> Json:
         async with ObjectView(self.client, JOBS, self.namespace) as view:
@@ -59,9 +40,9 @@ class Jobs:
 
 
 @pytest.fixture
-async def jobs(plane: Plane, client: Client, namespace: str) -> AsyncIterator[Jobs]:
+async def jobs(client: Client, namespace: str) -> AsyncIterator[Jobs]:
     async with registered(client, namespace, SETTINGS) as server:
-        yield Jobs(plane, client, namespace, server)
+        yield Jobs(client, namespace, server, JOBS)
 
 
 def epoch(found: Json) -> Any:
@@ -92,13 +73,13 @@ async def test_each_resumption_is_a_new_epoch_and_its_pods_carry_it(jobs: Jobs) 
 async def test_a_resumption_before_the_suspension_is_done_is_a_conflict(jobs: Jobs) -> None:
     await jobs.create(job(spec={"suspend": True}))
     await jobs.until(is_idle)
-    await jobs.patch({"status": {"startTime": "2026-08-01T10:00:00Z"}}, status=True)
+    await jobs.patch(RUN, {"status": {"startTime": "2026-08-01T10:00:00Z"}}, subresource="status")
     with pytest.raises(Conflict) as refusal:
         await jobs.suspend(False)
     assert (refusal.value.status, refusal.value.reason) == (409, "Conflict")
     sentence = "spec.suspend: false: the Job is still being suspended (startTime set): resume it again in a moment"
     assert sentence in refusal.value.message
-    await jobs.patch({"status": {"startTime": None}}, status=True)
+    await jobs.patch(RUN, {"status": {"startTime": None}}, subresource="status")
     assert epoch(await jobs.suspend(False)) == "1"
 
 
@@ -108,28 +89,28 @@ async def test_kueues_three_writes_stop_a_job_and_keep_its_epoch(jobs: Jobs) -> 
     await jobs.until(is_idle)
     assert epoch(await jobs.suspend(False)) == "1"
     await jobs.suspend()
-    await jobs.patch({"status": {"startTime": None}}, status=True)
+    await jobs.patch(RUN, {"status": {"startTime": None}}, subresource="status")
     await jobs.until(is_idle)
-    restored = await jobs.patch({"spec": {"template": {"metadata": {"annotations": original}}}})
+    restored = await jobs.patch(RUN, {"spec": {"template": {"metadata": {"annotations": original}}}})
     assert (original[names.EPOCH], epoch(restored)) == ("0", "1")
     selector = {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}
-    admitted = await jobs.patch({"spec": {"suspend": False} | selector})
+    admitted = await jobs.patch(RUN, {"spec": {"suspend": False} | selector})
     assert epoch(admitted) == "2"
     assert dig(admitted, *TEMPLATE, "spec", "nodeSelector") == {"pool": "a"}
 
 
 @pytest.mark.parametrize("again", [("apply",), ("apply", "--server-side", "--force-conflicts")], ids=" ".join)
-async def test_the_same_manifest_again_changes_nothing(jobs: Jobs, again: tuple[str, ...]) -> None:
+async def test_the_same_manifest_again_changes_nothing(jobs: Jobs, plane: Plane, again: tuple[str, ...]) -> None:
     manifest = jobs.here(job())
-    await jobs.plane.kubectl(*again, "-f", "-", stdin=manifest)
+    await plane.kubectl(*again, "-f", "-", stdin=manifest)
     before = await jobs.client.get(JOBS, RUN, jobs.namespace)
-    await jobs.plane.kubectl(*again, "-f", "-", stdin=manifest)
+    await plane.kubectl(*again, "-f", "-", stdin=manifest)
     after = await jobs.client.get(JOBS, RUN, jobs.namespace)
     assert after["spec"] == before["spec"]
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 
-async def test_a_cron_jobs_jobs_are_gangs_by_the_annotation_in_its_job_template(jobs: Jobs) -> None:
+async def test_a_cron_jobs_jobs_are_gangs_by_the_annotation_in_its_job_template(jobs: Jobs, plane: Plane) -> None:
     given = job()
     template = {"metadata": {"annotations": given["metadata"]["annotations"]}, "spec": given["spec"]}
     cron = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
@@ -137,7 +118,7 @@ async def test_a_cron_jobs_jobs_are_gangs_by_the_annotation_in_its_job_template(
     await jobs.client.create(CRON_JOBS, body, jobs.namespace)
     assert jobs.counter.sent() == 0
     where = ("-n", jobs.namespace, "-o", "json")
-    made = (await jobs.plane.kubectl("create", "job", "first", "--from=cronjob/nightly", *where)).json
+    made = (await plane.kubectl("create", "job", "first", "--from=cronjob/nightly", *where)).json
     assert epoch(made) == "0"
     assert made["metadata"]["labels"][names.GATED] == names.GATED_JOB
 
@@ -150,17 +131,17 @@ async def test_a_dead_webhook_stops_only_what_would_lose_the_barrier(jobs: Jobs)
     await jobs.server.stop()
     await jobs.create(plain)
     for body in ({"spec": {"suspend": True}}, {"spec": {"suspend": False}}, {"metadata": {"annotations": None}}):
-        await jobs.patch(body, "plain")
-    await jobs.patch({"metadata": {"labels": {"team": "a"}, "annotations": {"team": "b"}}}, "gated")
-    for refused in (jobs.create(job(name="late")), jobs.patch({"spec": {"suspend": True}}, "gated")):
+        await jobs.patch("plain", body)
+    await jobs.patch("gated", {"metadata": {"labels": {"team": "a"}, "annotations": {"team": "b"}}})
+    for refused in (jobs.create(job(name="late")), jobs.patch("gated", {"spec": {"suspend": True}})):
         with pytest.raises(ApiError, match=r"mutate-jobs\.jobset-gate\.dev"):
             await refused
     for label in ("false", None):
         with pytest.raises(ApiError, match=r"mutate-jobs\.jobset-gate\.dev"):
-            await jobs.patch({"metadata": {"labels": {names.GATED: label}}}, "gated")
+            await jobs.patch("gated", {"metadata": {"labels": {names.GATED: label}}})
     for name in ("plain", "gated", "other"):
-        await jobs.client.delete(JOBS, name, jobs.namespace)
-    await jobs.patch({"metadata": {"finalizers": None}}, "other")
+        await jobs.delete(name)
+    await jobs.patch("other", {"metadata": {"finalizers": None}})
 
 
 ODD: list[Any] = [
@@ -176,14 +157,14 @@ async def test_jobs_without_a_config_are_never_sent_whatever_their_shape(jobs: J
         manifest = copy.deepcopy(job(config=False))
         manifest["metadata"] = {"name": f"odd-{number}"} | meta
         await jobs.create(manifest)
-        await jobs.patch({"spec": {"suspend": True}}, f"odd-{number}")
-        await jobs.patch({"metadata": {"labels": {names.GATED: "job"}}}, f"odd-{number}")
+        await jobs.patch(f"odd-{number}", {"spec": {"suspend": True}})
+        await jobs.patch(f"odd-{number}", {"metadata": {"labels": {names.GATED: "job"}}})
     assert jobs.counter.sent() == 0
 
 
-async def test_while_jobs_are_no_source_none_is_sent(client: Client, namespace: str, plane: Plane) -> None:
+async def test_while_jobs_are_no_source_none_is_sent(client: Client, namespace: str) -> None:
     async with registered(client, namespace, Settings(gangs=Gangs(sources=("jobset",)))) as server:
-        here = Jobs(plane, client, namespace, server)
+        here = Jobs(client, namespace, server, JOBS)
         made = await here.create(job())
         assert here.counter.sent() == 0
     assert epoch(made) is None

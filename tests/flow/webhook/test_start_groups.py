@@ -2,24 +2,22 @@
 
 import copy
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes import start_groups
-from tests.fakes.admission_server import RequestCounter, registered_for_pods, registered_for_start_groups
+from tests.fakes.admission_server import AdmittedObjects, registered_for_pods, registered_for_start_groups
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.grouped_pods import gates
 from tests.fakes.jobsets import Json
 from tests.fakes.object_view import ObjectView
 from tests.fakes.wire_objects import owner
-from webhook.server import WebhookServer
 
 pytestmark = pytest.mark.real
 
@@ -29,29 +27,16 @@ SETTINGS = Settings(gangs=GANGS, barrier=Barrier(stream_url=BASE, image="b:1"))
 OWNER = owner("StatefulSet", "set", "0b1c6f5e-0000-4000-8000-000000000001")
 
 
-class Pods:
-    """The pods of one namespace for which the webhook is registered."""
-
-    def __init__(self, client: Client, namespace: str, server: WebhookServer) -> None:
-        self.client, self.namespace, self.server = client, namespace, server
-        self.counter = RequestCounter(server)
-
-    async def create(
-        self, name: str = "set-0", *, labels: Json | None = None, notes: Json | None = None, **spec: Any
-    ) -> Json:
-        """A pod of the start group; `labels` and `notes` are added."""
-        given = start_groups.pod(name, OWNER, notes=notes, **spec)
-        given["metadata"]["labels"] |= labels or {}
-        return await self.store(given)
-
-    async def store(self, given: Json, **more: Any) -> Json:
-        return await self.client.create(PODS, given, self.namespace, **more)
+class Pods(AdmittedObjects):
+    async def start(self, name: str = "set-0", **notes: str) -> Json:
+        """A pod of the start group."""
+        return await self.create(start_groups.pod(name, OWNER, notes=notes))
 
 
 @pytest.fixture
 async def pods(client: Client, namespace: str) -> AsyncIterator[Pods]:
     async with registered_for_start_groups(client, namespace, SETTINGS) as server:
-        yield Pods(client, namespace, server)
+        yield Pods(client, namespace, server, PODS)
 
 
 def barriers(made: Json) -> list[str]:
@@ -106,28 +91,28 @@ def others() -> list[Json]:
 async def test_a_dead_webhook_stops_pods_of_start_groups_alone(pods: Pods) -> None:
     kept = await pods.client.create(CONFIGMAPS, {"metadata": {"name": "kept"}}, pods.namespace)
     owned_by = {"apiVersion": "v1", "kind": "ConfigMap", "name": "kept", "uid": kept["metadata"]["uid"]}
-    await pods.store(start_groups.pod("before", owned_by | {"controller": True}))
+    await pods.create(start_groups.pod("before", owned_by | {"controller": True}))
     pods.counter.sent()
     for given in others():
-        assert barriers(await pods.store(given, dry_run=True)) == []
+        assert barriers(await pods.create(given, dry_run=True)) == []
     assert pods.counter.sent() == 0
     await pods.server.stop()
     for given in others():
-        await pods.store(given)
+        await pods.create(given)
     with pytest.raises(ApiError, match=r"start-groups\.jobset-gate\.dev"):
-        await pods.create()
+        await pods.start()
     note = {"metadata": {"annotations": {names.VERDICT: "x"}}}
-    await pods.client.patch(PODS, "before", pods.namespace, body=note, patch=PatchType.MERGE)
-    await pods.client.delete(PODS, "before", pods.namespace)
+    await pods.patch("before", note)
+    await pods.delete("before")
 
 
 async def test_under_ignore_a_dead_webhook_lets_pods_in_without_a_barrier(client: Client, namespace: str) -> None:
     lenient = Settings(gangs=msgspec.structs.replace(GANGS, pod_failure_policy="Ignore"))
     async with registered_for_start_groups(client, namespace, lenient) as server:
-        pods = Pods(client, namespace, server)
-        assert barriers(await pods.create("before")) == [names.BARRIER_CONTAINER]
+        pods = Pods(client, namespace, server, PODS)
+        assert barriers(await pods.start("before")) == [names.BARRIER_CONTAINER]
         await server.stop()
-        assert barriers(await pods.create("after")) == []
+        assert barriers(await pods.start("after")) == []
 
 
 async def test_a_pod_may_be_held_for_a_pod_group_too(pods: Pods) -> None:
@@ -135,9 +120,9 @@ async def test_a_pod_may_be_held_for_a_pod_group_too(pods: Pods) -> None:
     group = {names.KOORDINATOR_NAME: "g", names.KOORDINATOR_MINIMUM: "2"}
     async with registered_for_pods(pods.client, pods.namespace, SETTINGS):
         pods.counter.sent()
-        made = await pods.create(notes=group)
+        made = await pods.start(**group)
         assert pods.counter.sent() == 2
         with pytest.raises(Invalid, match="must equal what the start barrier waits for: 3 pods here, 2 there"):
-            await pods.create("wrong", notes=group | {names.KOORDINATOR_MINIMUM: "3"})
+            await pods.start("wrong", **group | {names.KOORDINATOR_MINIMUM: "3"})
     assert (barriers(made), gates(made)) == ([names.BARRIER_CONTAINER], [names.POD_GROUP_GATE])
     assert made["metadata"]["annotations"][names.TOKEN]

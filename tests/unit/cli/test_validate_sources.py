@@ -36,7 +36,7 @@ TEMPLATES = {
     "ReplicaSet": ("apps/v1", ("template",)),
     "DaemonSet": ("apps/v1", ("template",)),
 }
-PARALLEL = {"podManagementPolicy": "Parallel", "replicas": 8}
+PARALLEL: Json = {"podManagementPolicy": "Parallel", "replicas": 8}
 
 
 def starting(kind: str, size: str = "8", *, notes: Json = CONFIG, pod: Json | None = None, **spec: Any) -> Json:
@@ -98,7 +98,7 @@ def test_one_that_asks_for_no_gate_is_left_alone(on: RunCli, given: Json, messag
     assert on("validate", given, "--require-gate").code == 1
 
 
-WINDOWS = {"os": {"name": "windows"}}
+WINDOWS: Json = {"os": {"name": "windows"}}
 NO_BARRIER = "only JobSets, Jobs and LeaderWorkerSets have a start barrier, and pods with the label of a start group"
 REFUSED: list[tuple[Json, str, str]] = [
     (jobs.job(spec={"completionMode": "NonIndexed"}), "spec.completionMode", "a gang of a Job needs indexes"),

@@ -3,8 +3,6 @@
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +15,14 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Gangs, Groups
+from jobset_gate.settings import Groups
 from jobset_gate_demo.fake import jobset_crd, manifests
-from tests.fakes.certificates import write_files
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.grouped_pods import pod
 from tests.fakes.service_process import ServiceProcess, fetch, running_service
 from tests.plane.planes import Plane
-from webhook.certs.serving import self_signed
-from webhook.registration import MUTATING, VALIDATING, barrier_pod_configuration, configurations, pod_configuration
-from webhook.registration import ServiceReference as Place
+from webhook.registration import MUTATING, VALIDATING, pod_configuration
 
 FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
@@ -118,61 +113,6 @@ async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plan
         finally:
             for resource, name in ALL:
                 await client.delete(resource, name)
-
-
-# --- Certificates that are kept ---------------------------------------------------------------------------------------
-
-SERVICE = Place("default", "gate")
-TRUSTING = [*ALL, FOR_BARRIER_PODS]
-
-
-@asynccontextmanager
-async def configured(client: Client) -> AsyncIterator[None]:
-    """The configurations as a chart writes them."""
-    gangs = Gangs(sources=("jobset", "startgroup"))
-    of_pods = pod_configuration(Groups(), service=SERVICE), barrier_pod_configuration(gangs, service=SERVICE)
-    bodies = (*configurations(service=SERVICE), *of_pods)
-    made = [(resource, body) for (resource, _), body in zip(TRUSTING, bodies, strict=True)]
-    for resource, body in made:
-        await client.create(resource, body)
-    try:
-        yield
-    finally:
-        for resource, body in made:
-            await client.delete(resource, body["metadata"]["name"])
-
-
-async def bundle(client: Client) -> str:
-    found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in TRUSTING]
-    assert len(set(found)) == 1
-    return b64decode(found[0]).decode()
-
-
-@pytest.mark.parametrize("publishes", [True, False])
-async def test_it_is_ready_once_the_ca_of_its_files_is_published(
-    embedded_plane: Plane, tmp_path: Path, publishes: bool
-) -> None:
-    """The webhook publishes it, or another does: cert-manager, whose injector fills caBundle in."""
-    made = self_signed(["gate.default.svc"])
-    write_files(made, tmp_path)
-    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if publishes or what != "ca"]
-    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
-    how = "--publish-ca" if publishes else "--check-trust"
-    (tmp_path / "settings.yaml").write_text("gangs: {sources: [jobset, startgroup]}")
-    where += ["--config", str(tmp_path / "settings.yaml")]
-    async with (
-        embedded_plane.client() as client,
-        configured(client),
-        running_service("webhook", *files, how, *where) as service,
-    ):
-        if not publishes:
-            await service.until("not trusted")
-            body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": made.ca_bundle}]
-            for resource, name in TRUSTING:
-                await client.patch(resource, name, body=body, patch=PatchType.JSON)
-        await service.until("the certificate is trusted")
-        assert await bundle(client) == made.ca.decode()
-        assert await service.stop() == 0
 
 
 def test_files_that_hold_no_certificate(run: RunCli, tmp_path: Path) -> None:
