@@ -110,14 +110,6 @@ async def until_webhook_called(client: Client, namespace: str) -> None:
         probe.uninjected.clear()
 
 
-async def until_refused(client: Client, namespace: str) -> str:
-    """Returns once a call fails, and with which words."""
-    probe = JobSetTraffic(client.without_retries(), namespace, secrets.token_hex(4))
-    while not probe.failed:
-        await probe.one()
-    return probe.failed[0]
-
-
 @asynccontextmanager
 async def traffic(client: Client, namespace: str, users: int = 8, retries: int = 0) -> AsyncIterator[JobSetTraffic]:
     """So many users at once, as long as the block runs; requests in flight at its end are awaited.

@@ -161,8 +161,9 @@ async def test_a_watch_wakes_it_long_before_the_next_round_is_due(installed: Cer
     running = asyncio.create_task(replica.certificates.run())
     try:
         await eventually(lambda: installed.trusts(replica))
-        await installed.put_bundle(None)
-        await eventually(lambda: installed.trusts(replica))
+        for changed in (None, b64encode(b"nonsense").decode(), self_signed().ca_bundle):
+            await installed.put_bundle(changed)
+            await eventually(lambda: installed.trusts(replica))
         await installed.client.delete(SECRETS, SECRET, installed.namespace)
         await eventually(installed.secret)
     finally:

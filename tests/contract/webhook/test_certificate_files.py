@@ -32,9 +32,9 @@ class Brought:
         self.installed, self.folder = installed, folder
         self.change(ca)
 
-    def change(self, ca: CertificateAuthority, *, life: timedelta = 90 * DAY, host: str = "") -> None:
+    def change(self, ca: CertificateAuthority) -> None:
         """A new certificate by that CA."""
-        pair = ca.issue([host or self.installed.host], now=self.installed.now(), life=life)
+        pair = ca.issue([self.installed.host], now=self.installed.now(), life=90 * DAY)
         (self.folder / "tls.crt").write_bytes(pair.chain)
         (self.folder / "tls.key").write_bytes(pair.key)
         (self.folder / "ca.crt").write_bytes(joined([ca.certificate]))
@@ -109,27 +109,6 @@ async def test_a_certificate_of_a_new_ca_waits_until_that_is_trusted_and_has_set
     await installed.put_bundle(injected(sudden))
     assert await replica.reconcile() is None
     assert replica.slot.pair == brought.pair, "the old CA is trusted no more"
-
-
-@pytest.mark.parametrize(
-    ("life", "host", "why"),
-    [
-        (DAY, "", "the serving certificate is valid from"),
-        (90 * DAY, "another.default.svc", "Hostname mismatch"),
-    ],
-)
-async def test_one_that_is_of_no_use_is_reported(
-    installed: CertificateInstallation, tmp_path: Path, life: timedelta, host: str, why: str
-) -> None:
-    brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
-    brought.change(ca, life=life, host=host)
-    replica = brought.replica(publish=True)
-    installed.now.forward(2 * DAY)
-    message = await replica.reconcile()
-    assert message is not None
-    assert why in message
-    brought.change(ca)
-    assert await replica.reconcile() is None
 
 
 # --- Brought by the user ----------------------------------------------------------------------------------------------

@@ -26,59 +26,56 @@ SERVICE = ServiceReference("gate-system", "gate")
 # --- As they are written ---------------------------------------------------------------------------------------------
 
 
+HERE: HookOptions = {"service": SERVICE, "ca_bundle": "Y2E=", "own_namespace": "gate-system"}
+LABEL = "jobset-gate.dev/gated"
+BY_LABEL: dict[str, list[Json]] = {
+    "leaderworkerset-pods.jobset-gate.dev": [{"key": LABEL, "operator": "In", "values": ["lws"]}],
+    "start-groups.jobset-gate.dev": [
+        {"key": "jobset-gate.dev/start-group", "operator": "Exists"},
+        {"key": LABEL, "operator": "NotIn", "values": ["true", "job"]},
+    ],
+}
+"""Pods are sent by their labels, LeaderWorkerSets by a match condition, as JobSets and Jobs are."""
+
+
 def test_the_configurations_send_what_is_in_other_namespaces_and_fail_closed() -> None:
-    where: HookOptions = {"service": SERVICE, "ca_bundle": "Y2E=", "own_namespace": "gate-system"}
-    made = (*configurations(**where), pod_configuration(Groups(), **where))
-    for hook in (it["webhooks"][0] for it in made):
-        assert (hook["sideEffects"], hook["timeoutSeconds"]) == ("None", 5)
-        assert (hook["failurePolicy"], hook["matchPolicy"]) == ("Fail", "Equivalent")
-        (expression,) = hook["namespaceSelector"]["matchExpressions"]
-        assert (expression["operator"], expression["values"]) == ("NotIn", ["kube-system", "gate-system"])
-    assert [it["webhooks"][0].get("reinvocationPolicy") for it in made] == ["IfNeeded", None, "IfNeeded"]
-    jobsets = {"apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["v1alpha2"], "resources": ["jobsets"]}
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-    wanted = [jobsets | {"operations": ["CREATE", "UPDATE"]}] * 2 + [pods | {"operations": ["CREATE"]}]
-    assert [it["webhooks"][0]["rules"] for it in made] == [[rule | {"scope": "Namespaced"}] for rule in wanted]
+    gangs = Gangs(sources=("jobset", "lws", "startgroup"), pod_failure_policy="Fail")
+    made = (
+        *configurations(gangs, **HERE),
+        pod_configuration(Groups(), **HERE),
+        barrier_pod_configuration(gangs, **HERE),
+    )
+    sent = []
+    for one in made:
+        for hook in one["webhooks"]:
+            assert (hook["sideEffects"], hook["timeoutSeconds"]) == ("None", 5)
+            assert (hook["failurePolicy"], hook["matchPolicy"]) == ("Fail", "Equivalent")
+            (expression,) = hook["namespaceSelector"]["matchExpressions"]
+            assert (expression["operator"], expression["values"]) == ("NotIn", ["kube-system", "gate-system"])
+            mutates = one["kind"].startswith("Mutating")
+            assert hook.get("reinvocationPolicy") == ("IfNeeded" if mutates else None)
+            (rule,) = hook["rules"]
+            assert rule["scope"] == "Namespaced"
+            sent.append([rule["apiGroups"], rule["apiVersions"], rule["resources"], rule["operations"]])
+    both, once = ["CREATE", "UPDATE"], ["CREATE"]
+    of_workloads = [[["jobset.x-k8s.io"], ["v1alpha2"], ["jobsets"], both]]
+    of_workloads.append([["leaderworkerset.x-k8s.io"], ["v1"], ["leaderworkersets"], both])
+    assert sent == of_workloads * 2 + [[[""], ["v1"], ["pods"], once]] * 3
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_pods_of_start_groups_are_sent_by_their_label_under_their_own_policy(policy: Literal["Fail", "Ignore"]) -> None:
-    where: HookOptions = {"service": SERVICE, "own_namespace": "gate-system", "failure_policy": "Fail", "suffix": "-x"}
-    gangs = Gangs(sources=("jobset", "startgroup"), pod_failure_policy=policy)
-    made = barrier_pod_configuration(gangs, **where)
-    (hook,) = made["webhooks"]
-    assert (made["metadata"]["name"], hook["name"]) == ("zz-jobset-gate-barrier-pods-x", "start-groups.jobset-gate.dev")
-    assert (hook["failurePolicy"], hook["reinvocationPolicy"], hook["timeoutSeconds"]) == (policy, "IfNeeded", 5)
-    assert hook["clientConfig"]["service"]["path"] == "/mutate-barrier-pods"
-    assert hook["rules"] == pod_configuration(Groups(), **where)["webhooks"][0]["rules"]
-    assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
-    assert configurations(gangs, **where) == configurations(**where), "nothing validates them"
-    assert hook["objectSelector"]["matchExpressions"] == [
-        {"key": "jobset-gate.dev/start-group", "operator": "Exists"},
-        {"key": "jobset-gate.dev/gated", "operator": "NotIn", "values": ["true", "job"]},
-    ]
-
-
-def test_leader_worker_sets_and_their_pods_are_sent_while_their_source_is_enabled() -> None:
-    where: HookOptions = {"service": SERVICE}
-    both, alone = (Gangs(sources=it) for it in (("jobset", "lws", "startgroup"), ("jobset", "lws")))
-    started = barrier_pod_configuration(Gangs(sources=("jobset", "startgroup")), **where)["webhooks"]
-    lws, *rest = barrier_pod_configuration(both, **where)["webhooks"]
-    assert rest == started
-    assert barrier_pod_configuration(alone, **where)["webhooks"] == [lws]
-    assert lws["name"] == "leaderworkerset-pods.jobset-gate.dev"
-    label = {"key": "jobset-gate.dev/gated", "operator": "In", "values": ["lws"]}
-    assert lws | {"name": "", "objectSelector": {}} == started[0] | {"name": "", "objectSelector": {}}
-    assert lws["objectSelector"]["matchExpressions"] == [label]
-    for made, plain, kind in zip(
-        configurations(alone, **where), configurations(**where), ("mutate", "validate"), strict=True
-    ):
-        first, second = made["webhooks"]
-        assert [first] == plain["webhooks"]
-        assert second["name"] == f"{kind}-leaderworkersets.jobset-gate.dev"
-        (rule,) = second["rules"]
-        assert (rule["apiGroups"], rule["apiVersions"]) == (["leaderworkerset.x-k8s.io"], ["v1"])
-        assert (rule["resources"], rule["operations"]) == (["leaderworkersets"], ["CREATE", "UPDATE"])
+    """And those of LeaderWorkerSets, each while its source is enabled; nothing validates them."""
+    gangs = Gangs(sources=("jobset", "lws", "startgroup"), pod_failure_policy=policy)
+    made = barrier_pod_configuration(gangs, **HERE | {"failure_policy": "Fail", "suffix": "-x"})
+    assert made["metadata"]["name"] == "zz-jobset-gate-barrier-pods-x"
+    assert {it["name"]: it["objectSelector"]["matchExpressions"] for it in made["webhooks"]} == BY_LABEL
+    for hook in made["webhooks"]:
+        assert (hook["failurePolicy"], hook["clientConfig"]["service"]["path"]) == (policy, "/mutate-barrier-pods")
+    for source, hooks in (("lws", 2), ("startgroup", 1)):
+        alone = Gangs(sources=("jobset", source))
+        assert [len(it["webhooks"]) for it in configurations(alone, **HERE)] == [hooks, hooks]
+        assert len(barrier_pod_configuration(alone, **HERE)["webhooks"]) == 1
 
 
 def test_the_mutating_webhook_is_called_after_all_others() -> None:

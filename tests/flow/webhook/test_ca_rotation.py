@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -13,9 +13,10 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
+from tests.fakes.background import in_background
 from tests.fakes.certificates import SECRET, CertificateInstallation, VirtualDatetime, WebhookReplica, installation
 from tests.fakes.eventually import PATIENCE
-from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
+from tests.fakes.webhook_traffic import service, traffic, until_webhook_called
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.rotation import RotationPolicy
 from webhook.server import serve
@@ -41,18 +42,6 @@ class Cluster:
     installed: CertificateInstallation
     clock: Shifted
     replicas: list[WebhookReplica] = field(default_factory=list)
-    _keeping: list[asyncio.Task[None]] = field(default_factory=list)
-
-    def wake(self) -> None:
-        """Both look after their certificates."""
-        self._keeping = [asyncio.create_task(one.certificates.run()) for one in self.replicas]
-
-    async def sleep(self) -> None:
-        """Neither does."""
-        for task in self._keeping:
-            task.cancel()
-        if self._keeping:
-            await asyncio.wait(self._keeping)
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -64,21 +53,18 @@ class Cluster:
     async def cas(self) -> tuple[x509.Certificate, ...]:
         return certificates(next(iter((await self.installed.bundles()).values())))
 
-    def ready(self) -> bool:
-        return all(one.certificates.not_ready_reason() is None for one in self.replicas)
-
     def signed_by(self, ca: x509.Certificate) -> int:
         """How many serve a certificate of this CA."""
         return sum(is_signed_by(one.slot.chain[0], ca) for one in self.replicas)
 
 
-@asynccontextmanager
-async def running(client: Client, namespace: str, hours: float) -> AsyncIterator[Cluster]:
-    """All is made so many hours from now. A leaf lives for 18 hours, a CA for 24."""
+@pytest.fixture
+async def cluster(client: Client, namespace: str) -> AsyncIterator[Cluster]:
+    """All was made 17 hours ago. A leaf lives for 18 hours, a CA for 24."""
     terms = RotationPolicy(ca_life=24 * HOUR, leaf_life=18 * HOUR, settling=timedelta(seconds=5))
     async with service(client, namespace) as forwarder, AsyncExitStack() as stack:
         installed = await stack.enter_async_context(installation(client, namespace, port=forwarder.port, terms=terms))
-        clock = installed.now = Shifted(hours)
+        clock = installed.now = Shifted(-17)
         cluster = Cluster(installed, clock)
         for _ in range(2):
             one = installed.replica()
@@ -86,20 +72,9 @@ async def running(client: Client, namespace: str, hours: float) -> AsyncIterator
             stack.push_async_callback(server.stop)
             forwarder.endpoints.append(int(server.url.rsplit(":", 1)[1]))
             cluster.replicas.append(one)
-        cluster.wake()
-        stack.push_async_callback(cluster.sleep)
-        await cluster.until(cluster.ready)
-        yield cluster
-
-
-@pytest.fixture
-async def cluster(client: Client, namespace: str) -> AsyncIterator[Cluster]:
-    async with running(client, namespace, -17) as made:
+            await stack.enter_async_context(in_background(one.certificates.run()))
         await until_webhook_called(client, namespace)
-        yield made
-
-
-# --- 17 ---------------------------------------------------------------------------------------------------------------
+        yield cluster
 
 
 async def test_no_call_fails_while_certificates_are_renewed_and_the_ca_is_rotated(
@@ -129,13 +104,3 @@ async def test_no_call_fails_while_certificates_are_renewed_and_the_ca_is_rotate
     assert users.failed == []
     assert users.uninjected == []
     assert users.made >= 170
-
-
-async def test_an_expired_certificate_is_healed_in_time(client: Client, namespace: str) -> None:
-    """Leaf and CA had run out for the API server before the controllers reconciled."""
-    async with running(client, namespace, -30) as cluster:
-        assert "certificate has expired" in await until_refused(client, namespace)
-        cluster.clock.by = 0 * HOUR
-        async with asyncio.timeout(PATIENCE):
-            await until_webhook_called(client, namespace)
-        assert cluster.ready()

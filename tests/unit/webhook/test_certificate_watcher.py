@@ -178,16 +178,11 @@ def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
 
 
 def test_an_expired_ca_trusts_nothing() -> None:
-    slot = served(_forever(OLD))
+    slot = served(_signed("x", OLD.certificate.subject, OLD.key, [HOST]))  # one that outlives its CA
     assert verdict(OLD, slot=slot) == "zz: its caBundle holds no certificate that is valid now"
     message = verdict(OLD, OTHER, slot=slot)
     assert message is not None
     assert "unable to get local issuer" in message
-
-
-def _forever(ca: authority.CertificateAuthority) -> KeyPair:
-    """A certificate that, against the rules, outlives its CA."""
-    return _signed("x", ca.certificate.subject, ca.key, [HOST])
 
 
 def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None, hosts: list[str]) -> KeyPair:
