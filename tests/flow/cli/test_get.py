@@ -1,7 +1,6 @@
 """`get jobsets` and `get gangs`: what waits for what in a cluster, as a table and for programs."""
 
 import re
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell, RunCli
 from tests.fakes.stored_gang import StoredJobSet, store_half
 from tests.fakes.stored_pod_groups import StoredPodGroups
-from tests.flow.cli.conftest import LimitedUser
 from tests.plane.planes import Plane
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
@@ -109,27 +107,3 @@ async def test_a_reader_that_leaves_ends_a_watch_without_a_word(stored: StoredJo
         await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         assert await watch.ended() == 1
     assert "Error" not in watch.err
-
-
-JOBSETS_ONLY: list[dict[str, Any]] = [
-    {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["list", "watch"]}
-]
-
-
-async def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
-    stored: StoredJobSet, get: CliShell, limited: LimitedUser
-) -> None:
-    await store_half(stored, NO_ROOM)
-    config = await limited(JOBSETS_ONLY)
-    ran = await get.user(config)("jobsets", "--no-headers")
-    assert (ran.code, cells(ran.out)[0][:3]) == (0, ["train", "Waiting", "?/2"])
-    for kind in ("pods", "jobs.batch", "configmaps"):
-        assert f"warning: cannot list {kind} in namespace {stored.namespace}: " in ran.err
-    async with started(config, "get", "jobsets", "-w", "--no-headers") as watch:
-        assert cells(await watch.line())[0][:3] == ["train", "Waiting", "?/2"]
-
-    config = await limited([])
-    for more in ((), ("-w",)):
-        ran = await get.user(config)("jobsets", *more)
-        shown = f"error: cannot list jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
-        assert (ran.code, ran.out, shown in ran.err) == (1, "", True)

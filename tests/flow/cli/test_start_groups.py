@@ -10,7 +10,6 @@ from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import install_jobset_crd, store_half
 from tests.fakes.stored_start_group import StoredStartGroup
-from tests.flow.cli.conftest import LimitedUser
 from tests.flow.cli.test_schemas import check
 from tests.plane.planes import Plane
 
@@ -147,17 +146,6 @@ async def test_a_start_group_that_has_timed_out_is_not_released(ring: StoredStar
     assert (ran.code, "that stands until it has other pods only: 1/2 pods started" in ran.err) == (1, True)
 
 
-async def test_a_release_without_the_right_to_write_changes_nothing(
-    ring: StoredStartGroup, cli: CliShell, limited: LimitedUser
-) -> None:
-    read = {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["get", "list"]}
-    say = {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
-    ran = await cli.user(await limited([read, say]))("release", "startgroup/ring", "--yes")
-    right = f"cannot patch configmaps in namespace {ring.namespace}: nothing was changed"
-    assert (ran.code, ran.out, right in ran.err) == (1, "", True)
-    assert "verdict" not in (await ring.stored_config_map())["data"]
-
-
 @embedded
 async def test_bypass_is_refused_with_the_place_of_the_annotation(ring: StoredStartGroup, cli: CliShell) -> None:
     for name in ("startgroup/ring", "ring", "pod/ring-0"):
@@ -179,15 +167,3 @@ async def test_pods_without_an_owner_and_unknown_names_are_no_start_group(
     ran = await cli("wait", "pod/bare")
     assert (ran.code, "waits at no start barrier" in ran.err) == (1, True)
     assert "lonely" not in (await cli("get", "gangs")).out
-
-
-async def test_without_the_right_to_pods_the_missing_right_is_named(
-    ring: StoredStartGroup, cli: CliShell, limited: LimitedUser
-) -> None:
-    user = cli.user(await limited([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]))
-    right = f"cannot list pods in namespace {ring.namespace}"
-    for words in (["why", "startgroup/ring"], ["get", "gangs", "--source=startgroup"], ["timeline", "startgroup/ring"]):
-        ran = await user(*words)
-        assert (ran.code, ran.out, right in ran.err) == (1, "", True), words
-    ran = await user("get", "gangs")
-    assert (ran.code, f"warning: {right}: no start group can be seen" in ran.err) == (1, True)

@@ -15,7 +15,6 @@ from jobset_gate.kube.resources import JOBSETS
 from jobset_gate_demo.fake import manifests
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet
-from tests.flow.cli.conftest import LimitedUser
 from tests.flow.environment import Environment, environment
 from tests.plane.planes import Plane
 
@@ -120,20 +119,3 @@ async def test_what_cannot_be_done_is_refused(
     ran = await shell(*arguments)
     assert (ran.code, ran.out) == (code, "")
     assert words.replace("NS", stored.namespace) in ran.err
-
-
-async def test_a_missing_right_is_named_and_the_rest_is_shown(
-    stored: StoredJobSet, shell: CliShell, limited: LimitedUser
-) -> None:
-    await stored.jobset()
-    await stored.started(0, await stored.job())
-    namespace = stored.namespace
-    rules: list[Json] = [{"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": ["get"]}]
-    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
-    ran = await shell.user(await limited([*rules, pods]))("train")
-    assert (ran.code, "1/2 pods started" in ran.out) == (0, True)
-    assert f"warning: cannot list events in namespace {namespace}: when images were pulled is not known" in ran.err
-    assert f"warning: cannot get configmaps in namespace {namespace}: what was decided is known from" in ran.err
-    ran = await shell.user(await limited(rules))("train")
-    assert (ran.code, ran.out) == (1, "")
-    assert f"error: cannot list pods in namespace {namespace}" in ran.err

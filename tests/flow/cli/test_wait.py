@@ -146,28 +146,12 @@ def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> Non
     assert (ran.code, shown in ran.err) == (2, True)
 
 
-def may(*verbs: str) -> list[dict[str, Any]]:
-    return [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": [*verbs]}] if verbs else []
-
-
-@pytest.mark.parametrize(
-    ("verbs", "lacks"), [((), "get"), (("get",), "list"), (("get", "list"), "watch")], ids=["none", "get", "list"]
-)
-async def test_the_right_that_is_missing_is_named(
-    stored: StoredJobSet, wait: CliShell, limited: LimitedUser, verbs: tuple[str, ...], lacks: str
-) -> None:
-    await stored.jobset()
-    config = await limited(may(*verbs))
-    ran = await wait.user(config)("train", "--timeout", PATIENCE)
-    shown = f"cannot {lacks} jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
-    assert (ran.code, shown in ran.err) == (1, True)
-
-
 async def test_without_a_right_to_configmaps_the_condition_tells(
     stored: StoredJobSet, wait: CliShell, limited: LimitedUser
 ) -> None:
     await stored.jobset()
-    config = await limited(may("get", "list", "watch"))
+    rule = {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list", "watch"]}
+    config = await limited([rule])
     waiting = asyncio.create_task(wait.user(config)("train", "--timeout", PATIENCE))
     await stored.condition(names.REASON_STARTED, f"2/2 pods started (uid {stored.uid}, attempt 0, epoch 0)", "True")
     ran = await waiting

@@ -4,13 +4,11 @@ import re
 
 import pytest
 
-from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet, store_every_reason, store_placing_pod
 from tests.fakes.stored_pod_groups import StoredPodGroups, lease
-from tests.flow.cli.conftest import LimitedUser
 from tests.flow.cli.test_schemas import check
 
 
@@ -147,34 +145,3 @@ async def test_it_says_when_no_controller_runs(alone: StoredPodGroups, cli_alone
     await StoredJobSet(alone.client, "team").jobset()
     line = "No controller runs: one holds the Lease sys/jobset-gate-controller, which ran out"
     assert line in (await cli_alone("why", "train")).out
-
-
-JOBSETS_ONLY = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get"]}]
-NEARLY_ALL = [
-    *JOBSETS_ONLY,
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list"]},
-]
-
-
-async def test_missing_rights_are_named_and_the_rest_is_shown(
-    stored: StoredJobSet, why: CliShell, limited: LimitedUser
-) -> None:
-    await store_every_reason(stored)
-    await stored.condition(names.REASON_WAITING, "1/6 pods started; missing: 5 Unscheduled")
-
-    ran = await why.user(await limited(NEARLY_ALL))("train")
-    assert (ran.code, "Waiting: 1/6 pods started" in ran.out) == (0, True)
-    assert "  1 pod: NotCreated: the Job controller has not created it yet" in ran.out  # it was the quota
-    where = f"in namespace {stored.namespace}: "
-    assert f"Not known: cannot list events {where}what a quota, an autoscaler or a kubelet said" in ran.out
-    assert f"Not known: cannot get configmaps {where}" in ran.out
-    assert "Whether a controller runs is not known: no right to read the Lease" in ran.out
-
-    blind = await why.user(await limited(JOBSETS_ONLY))("train")
-    assert "Waiting: the controller said: 1/6 pods started; missing: 5 Unscheduled" in blind.out
-    assert f"Not known: cannot list pods {where}how many have started is not known" in blind.out
-
-    nothing = await why.user(await limited([]))("train")
-    assert (nothing.code, nothing.out) == (1, "")
-    assert f"error: cannot get jobsets.{names.JOBSET_GROUP} in namespace {stored.namespace}" in nothing.err
