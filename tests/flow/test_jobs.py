@@ -43,9 +43,6 @@ class JobStage:
         made = job(name=RUN, namespace=self.stage.namespace, config=config, spec=spec)
         return await self.stage.client.create(JOBS, made, self.stage.namespace)
 
-    async def stored(self) -> Json:
-        return await self.stage.client.get(JOBS, RUN, self.stage.namespace)
-
     async def patch(self, body: Json, *, status: bool = False) -> Json:
         where = "status" if status else None
         patch = PatchType.STRATEGIC

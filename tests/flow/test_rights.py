@@ -21,15 +21,7 @@ from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.object_view import ObjectView
 from tests.flow import rights, stories
 from tests.flow.environment import QUICK, Environment, Json, environment, in_force
-from tests.flow.installed import (
-    CONTROLLER,
-    LIVELY,
-    RELEASE,
-    WEBHOOK,
-    Installed,
-    Program,
-    installed,
-)
+from tests.flow.installed import CONTROLLER, LIVELY, RELEASE, WEBHOOK, Installed, Program, installed
 from tests.flow.test_crd import until_extended
 from tests.plane.planes import Real
 from tests.plane.ports import free_port

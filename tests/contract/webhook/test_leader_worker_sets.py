@@ -6,22 +6,14 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError
-from jobset_gate.kube.resources import LEADER_WORKER_SETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
-from jobset_gate.settings import Barrier, Gangs, Settings
+from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS
+from jobset_gate.settings import Gangs, Settings
 from tests.fakes import leader_worker_sets, lws_standin
-from tests.fakes.admission_server import (
-    BUNDLE,
-    AdmittedObjects,
-    RequestCounter,
-    admission_server,
-    limited,
-    registered_for_leader_worker_sets,
-)
+from tests.fakes.admission_server import AdmittedObjects, registered_for_leader_worker_sets
 from tests.fakes.jobsets import Json, without
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
-from webhook.registration import HookOptions, configurations
 
 CONFIG = '{ "timeoutAfterSeconds" : 300 }'
 GATED = {names.CONFIG: CONFIG}
@@ -30,9 +22,6 @@ GANGS = Gangs(sources=("jobset", "lws"))
 
 
 class Groups(AdmittedObjects):
-    async def apply(self, given: Json) -> Json:
-        return await self.patch(NAME, self.here(given), PatchType.APPLY, field_manager="kubectl", force=True)
-
     async def replace(self, given: Json, there: Json) -> Json:
         here = self.here(given)
         here["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
@@ -52,32 +41,6 @@ async def groups(client: Client, namespace: str) -> AsyncIterator[Groups]:
 def worker(stored: Json) -> Any:
     """The metadata of the workers' template."""
     return stored["spec"]["leaderWorkerTemplate"]["workerTemplate"].get("metadata")
-
-
-async def test_the_same_manifest_again_changes_nothing_also_after_an_upgrade_with_other_settings(
-    groups: Groups, client: Client, namespace: str
-) -> None:
-    """A change of the templates would start a rolling update."""
-    manifest = leader_worker_set(notes=GATED, leader=template())
-    made = await groups.apply(manifest)
-    assert (worker(made), made["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]) == (MARKS, MARKS)
-    assert (await groups.apply(manifest))["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-    again = await groups.replace(manifest, made)
-    assert again["spec"] == made["spec"]
-    other = Settings(
-        gangs=GANGS, barrier=Barrier(image="other:2", max_wait_seconds=9, stream_url="http://gate.x.svc:1")
-    )
-    async with admission_server(other) as server:
-        where: HookOptions = {"url": server.url, "ca_bundle": BUNDLE.ca_bundle, "suffix": f"-{namespace}"}
-        kinds = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-        for kind, body in zip(kinds, configurations(GANGS, **where), strict=True):
-            name = limited(body, namespace)["metadata"]["name"]
-            await client.patch(kind, name, body=body, patch=PatchType.APPLY, field_manager="upgrade", force=True)
-        counter, upgraded = RequestCounter(server), again
-        while not counter.sent():  # until the API server has read the configurations
-            upgraded = await groups.replace(manifest, await groups.apply(manifest))
-    assert upgraded["metadata"]["generation"] == made["metadata"]["generation"]
-    assert upgraded["spec"] == made["spec"]
 
 
 async def test_marks_without_the_config_are_taken_out(groups: Groups) -> None:

@@ -20,9 +20,8 @@ from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFU
 from jobset_gate.sources.table import SOURCES
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.leader_worker_sets import install_lws_crd
-from tests.fakes.stored_gang import StoredJob, install_jobset_crd
+from tests.fakes.stored_gang import install_jobset_crd
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
-from tests.flow.cli.test_schemas import check
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 STARTED = (VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started")
@@ -129,24 +128,11 @@ async def test_timelines_are_of_each_group(vllm: StoredLeaderWorkerSet, cli: Cli
     ran = await cli("timeline", "lws/vllm")
     heads = [line for line in ran.out.splitlines() if line.startswith("LeaderWorkerSet ")]
     assert [head.split()[1] for head in heads] == [f"{vllm.namespace}/vllm/{n}:" for n in range(2)]
-    found = check("timeline", (await cli("timeline", "lws/vllm/1", "-o", "json")).out)
-    assert [it["name"] for it in found["pods"]] == ["vllm-1", "vllm-1-1"]
-    table = (await cli("timeline", "lws/vllm/1")).out
-    assert re.findall(r"(?m)^(leader|worker 1)  ", table) == ["leader", "worker 1"]
     picture = await cli("timeline", "lws/vllm", "-o", "svg")
     assert (picture.code, "a picture is of one" in picture.err) == (1, True)
 
 
-async def test_a_name_that_fits_several_is_refused_and_others_are_not_found(
-    vllm: StoredLeaderWorkerSet, cli: CliShell
-) -> None:
-    made = StoredJob(vllm.client, vllm.namespace)
-    await made.jobset()
-    stored = await vllm.client.get(made.resource, "train", vllm.namespace)
-    meta = {key: stored["metadata"][key] for key in ("labels", "annotations")} | {"name": "vllm"}
-    await vllm.client.create(made.resource, {"metadata": meta, "spec": stored["spec"]}, vllm.namespace)
-    ran = await cli("why", "vllm")
-    assert (ran.code, f"in namespace {vllm.namespace}: job/vllm, lws/vllm; say" in ran.err) == (2, True)
+async def test_sets_and_groups_that_are_not_there_are_named(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
     where = f"in namespace {vllm.namespace}"
     for name, why in {
         "lws/moon": f"LeaderWorkerSet moon not found {where}",

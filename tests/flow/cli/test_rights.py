@@ -103,6 +103,7 @@ async def test_the_right_that_is_missing_is_named_and_the_rest_is_shown(
     for words, texts in told.items():
         ran = await user(*words.split())
         said = (ran.out + ran.err).replace(f"namespace {stored.namespace}", "NS")
+        assert len(set(ran.err.splitlines())) == len(ran.err.splitlines()), "each is named once"
         assert (ran.code, bool(ran.out)) == ((1, False) if isinstance(texts, str) else (0, True)), (words, said)
         assert [it for it in ([texts] if isinstance(texts, str) else texts) if it not in said] == [], words
     made = await stored.client.get(JOBSETS, "train", stored.namespace)

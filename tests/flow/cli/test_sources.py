@@ -9,14 +9,12 @@ from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
-from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd, store_half
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
 from tests.fakes.stored_start_group import StoredStartGroup
 from tests.flow.cli.test_schemas import check
-from tests.plane.planes import Plane
 
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
@@ -183,21 +181,6 @@ async def test_a_timeline_numbers_the_pods_of_its_kind(
     table = (await cli("timeline", kind.typed[0])).out
     assert table.startswith(f"{stored.source.kind} {stored.namespace}/{kind.name}: 1/2 pods started; ")
     assert re.search(rf"(?m)^{kind.slot} ", table)
-
-
-async def test_both_kinds_of_jobs_are_in_one_table_and_watched_together(
-    client: Client, namespace: str, plane: Plane, cli: CliShell
-) -> None:
-    _, job = await stored_gangs(client, namespace, "jobset", "job")
-    ran = await cli("get", "gangs", "--no-headers")
-    assert [line.split()[0] for line in ran.out.splitlines()] == ["JobSet", "Job"]
-    async with started(plane.kubeconfig, "get", "gangs", "-w", "-n", namespace, "--no-headers") as watch:
-        assert [(await watch.line()).split()[0] for _ in range(2)] == ["JobSet", "Job"]
-        await job.condition(names.REASON_TIMED_OUT, f"late (uid {job.uid}, attempt 0, epoch 0)")
-        await client.delete(JOBS, "train", namespace)
-        while (shown := (await watch.line()).split())[3] != "Deleted":
-            assert shown[0] == "Job"
-        assert shown[:2] == ["Job", "job"]
 
 
 async def test_a_name_that_fits_several_is_refused_with_the_list(client: Client, namespace: str, cli: CliShell) -> None:

@@ -30,13 +30,7 @@ from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import JOBSET
 from jobset_gate_demo.fake import jobset_crd
 from tests.fakes import jobsets, stored_pod_groups
-from tests.fakes.admission_server import (
-    BUNDLE,
-    limited,
-    registered,
-    registered_for_pods,
-    registered_for_start_groups,
-)
+from tests.fakes.admission_server import BUNDLE, limited, registered, registered_for_pods, registered_for_start_groups
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.doctor_shell import WEBHOOK, DoctorShell, deployment
 from tests.fakes.grouped_pods import pod

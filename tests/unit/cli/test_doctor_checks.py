@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 import yaml
 
-from jobset_gate.cli.commands.doctor import findings, to_document, to_text
+from jobset_gate.cli.commands.doctor import findings, to_text
 from jobset_gate.cli.doctor import prerequisites, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, unknown, warning
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
@@ -112,12 +112,6 @@ def test_findings_as_text() -> None:
 def test_a_narrow_terminal_wraps_findings_under_their_level() -> None:
     shown = to_text([warning("one", "two three four five", "six")], TerminalStyle(width=24))
     assert shown.splitlines()[:3] == ["warning  one: two three", "         four five", "         Remedy: six"]
-
-
-def test_findings_as_a_document() -> None:
-    found = to_document(FOUND)
-    assert found["summary"] == {"error": 1, "warning": 1, "unknown": 1, "ok": 1}
-    assert found["findings"][2] == {"level": "error", "what": "broken", "why": "it fell", "remedy": "mend it"}
 
 
 async def test_without_credentials_no_check_is_reported_as_unknown() -> None:

@@ -10,21 +10,11 @@ from jobset_gate.cli.commands.doctor import findings
 from jobset_gate.cli.doctor import dry_runs, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, FindingLevel
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import (
-    CONFIGMAPS,
-    DEPLOYMENTS,
-    JOBS,
-    LEADER_WORKER_SETS,
-    MUTATING_WEBHOOKS,
-)
+from jobset_gate.kube.resources import CONFIGMAPS, DEPLOYMENTS, JOBS, LEADER_WORKER_SETS, MUTATING_WEBHOOKS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups, Settings
 from tests.fakes import jobs
-from tests.fakes.admission_server import (
-    BUNDLE,
-    registered,
-    registered_for_pods,
-)
+from tests.fakes.admission_server import BUNDLE, registered, registered_for_pods
 from tests.fakes.doctor_shell import WEBHOOK, DoctorShell, accused, deployment
 from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.stored_gang import StoredJob, StoredJobSet

@@ -8,28 +8,18 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import Permissions, forbidden_text
+from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.cli.fetch.workloads import job_policies, jobset_policies
 from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.printers.listing import age
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle, style_of
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
+from jobset_gate.kube.resources import POD_GROUPS, Resource
 from jobset_gate.settings import Groups
 from tests.fakes import gangs as seen_gangs
 from tests.fakes.cli_runner import Terminal
 from tests.fakes.podgroups.objects import pod_group
-
-
-def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
-    rights = Permissions()
-    for _ in range(2):
-        rights.add_missing("list", EVENTS, "team", "what the quota said is not known")
-    assert rights.missing == ["cannot list events in namespace team: what the quota said is not known"]
-    assert forbidden_text("list", PODS, None) == "cannot list pods in all namespaces"
-    assert forbidden_text("get", NODES, None) == "cannot get nodes"
-    assert forbidden_text("get", CONFIGMAPS, "x") == "cannot get configmaps in namespace x"
 
 
 def with_job(**job: Any) -> dict[str, Any]:

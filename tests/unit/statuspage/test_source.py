@@ -6,10 +6,7 @@ import msgspec
 import pytest
 
 from controllers.barrier.cache import GangCache
-from controllers.statuspage.source import (
-    DISCONNECTED_SECONDS,
-    disconnected_watches,
-)
+from controllers.statuspage.source import DISCONNECTED_SECONDS, disconnected_watches
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import PodSeen
 from jobset_gate.kube.client import Client

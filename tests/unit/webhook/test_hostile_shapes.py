@@ -1,6 +1,6 @@
 """Each field of a JobSet and of a pod in turn with each wrong type: an answer, never an internal error."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ from jobset_gate import names
 from jobset_gate.settings import Gangs, Settings
 from tests.fakes import jobs, start_groups
 from tests.fakes.grouped_pods import pod
-from tests.fakes.jobsets import Json, changed, created, dig, jobset, replicated
+from tests.fakes.jobsets import Json, created, dig, jobset, replicated
 from tests.fakes.leader_worker_sets import leader_worker_set, template
 from tests.fakes.leader_worker_sets import pod as pod_of_a_group
 from tests.fakes.wire_objects import owner
@@ -107,45 +107,38 @@ def ask(handler: Handler, new: Any, old: Any, resource: GroupVersionResource) ->
     assert not isinstance(answer, Denied) or answer.code < 500
 
 
-EVERY_WRONG = pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+def pods_of_groups() -> list[Json]:
+    owned = {"ownerReferences": [owner("DaemonSet", "o", "u")]}
+    return [pod(way, schedulingGates=[{"name": "theirs"}], meta=dict(owned)) for way in SETTINGS.groups.ways]
 
 
-@EVERY_WRONG
-@pytest.mark.parametrize(
-    ("good", "bad", "resource"),
-    [
-        (whole(), whole(), JOBSETS),
-        (jobs.suspended(whole_job(), False), whole_job(), JOBS),
-        (whole_lws(), whole_lws(), LWS),
-    ],
-    ids=["jobset", "job", "lws"],
-)
-def test_every_field_of_a_workload_may_be_of_any_type(
-    good: Json, bad: Json, resource: GroupVersionResource, wrong: Any
-) -> None:
-    """The Job that is spoilt is suspended, so that the good one resumes it."""
-    for place in list(places(bad)):
-        with replaced(bad, wrong, place):
-            for new, old in ((bad, None), (bad, good), (good, bad)):
-                for handler in HANDLERS:
-                    ask(handler, new, old, resource)
-
-
-@EVERY_WRONG
-def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
-    hold = pod_handler(SETTINGS)
-    for way in SETTINGS.groups.ways:
-        good = pod(way, schedulingGates=[{"name": "theirs"}], meta={"ownerReferences": [owner("DaemonSet", "o", "u")]})
-        for place in places(good):
-            ask(hold, changed(good, wrong, *place), None, PODS)
-
-
-@EVERY_WRONG
-def test_every_field_of_a_pod_that_is_gated_alone_may_be_of_any_type(wrong: Any) -> None:
-    mutate = barrier_pod_handler(SETTINGS, lambda: "token")
+def pods_gated_alone() -> list[Json]:
     spec = dig(whole(), "spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
     notes = {names.PREFETCH_IMAGES: "true", names.CONFIG: '{"timeoutAfterSeconds": 9}', names.TOKEN: "t"}
     alone = start_groups.pod("p", owner("Job", "o", "u"), notes=notes, **spec | {"restartPolicy": "OnFailure"})
-    for good in (alone, pod_of_a_group(1, notes=notes)):
-        for place in places(good):
-            ask(mutate, changed(good, wrong, *place), None, PODS)
+    return [alone, pod_of_a_group(1, notes=notes)]
+
+
+Shaped = tuple[Sequence[Handler], GroupVersionResource, list[Json], Json | None]
+KINDS: dict[str, Shaped] = {
+    "jobset": (HANDLERS, JOBSETS, [whole()], whole()),
+    "job": (HANDLERS, JOBS, [whole_job()], jobs.suspended(whole_job(), False)),
+    "lws": (HANDLERS, LWS, [whole_lws()], whole_lws()),
+    "pod of a group": ([pod_handler(SETTINGS)], PODS, pods_of_groups(), None),
+    "pod that is gated alone": ([barrier_pod_handler(SETTINGS, lambda: "token")], PODS, pods_gated_alone(), None),
+}
+"""Its handlers, objects to spoil, and the other object of an update. The Job that is spoilt is suspended, so that the
+good one resumes it."""
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_may_be_of_any_type(kind: str, wrong: Any) -> None:
+    handlers, resource, spoilt, good = KINDS[kind]
+    for bad in spoilt:
+        updates = [] if good is None else [(bad, good), (good, bad)]
+        for place in list(places(bad)):
+            with replaced(bad, wrong, place):
+                for new, old in ((bad, None), *updates):
+                    for handler in handlers:
+                        ask(handler, new, old, resource)
