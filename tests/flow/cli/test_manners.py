@@ -62,8 +62,6 @@ async def test_a_token_and_a_server_of_the_command_line_count(
     assert (ran.code, ran.out.split()[0]) == (0, "train")
     ran = await nobody("get", "jobsets", "--token", "wrong")
     assert (ran.code, "takes these credentials for nobody's" in ran.err, "LOGIN failed" in ran.err) == (1, True, True)
-    ran = await nobody("get", "jobsets", "--server", "https://127.0.0.1:1")
-    assert (ran.code, "server https://127.0.0.1:1" in ran.err) == (1, True)
     for option in ("--context", "--cluster", "--user"):
         ran = await nobody("get", "jobsets", option, "moon")
         assert (ran.code, f"there is no {option.removeprefix('--')} moon; there are " in ran.err) == (1, True)

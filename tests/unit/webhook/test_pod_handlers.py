@@ -56,13 +56,6 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-def test_what_was_changed_once_is_not_changed_again(handler: Handler, pod: Json) -> None:
-    made = patched(pod, answered(handler, asked(pod)))
-    assert made != pod
-    assert set(response(answered(handler, asked(made)))) == {"uid", "allowed"}
-
-
-@BOTH
 @pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"}])
 def test_what_is_no_creation_goes_through(handler: Handler, pod: Json, request_: Json) -> None:
     assert set(response(answered(handler, asked(pod, **request_)))) == {"uid", "allowed"}
@@ -129,17 +122,6 @@ def test_a_pod_of_a_group_comes_out_held_under_the_namespace_of_the_request() ->
 
 
 # --- Start groups ----------------------------------------------------------------------------------------------------
-
-
-def test_a_pod_of_a_start_group_comes_out_with_its_barrier() -> None:
-    made = patched(START_GROUP, answered(barrier_pods(), asked(START_GROUP)))
-    (barrier,) = made["spec"]["initContainers"]
-    assert barrier["name"] == names.BARRIER_CONTAINER
-    assert made["metadata"]["annotations"][names.TOKEN] == "secret"
-    env = {it["name"]: it.get("value") for it in barrier["env"]}
-    assert env[names.ENV_STREAM] == "http://gate.system.svc:8082/v1/pods/team/$(JOBSET_GATE_TOKEN)"
-    unlabelled = asked(without(START_GROUP, "metadata", "labels"))
-    assert set(response(answered(barrier_pods(), unlabelled))) == {"uid", "allowed"}
 
 
 def test_warnings_go_with_the_patch() -> None:
