@@ -8,13 +8,12 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, Invalid
+from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes import start_groups
-from tests.fakes.admission_server import AdmittedObjects, registered_for_pods, registered_for_start_groups
+from tests.fakes.admission_server import AdmittedObjects, registered_for_start_groups
 from tests.fakes.eventually import PATIENCE
-from tests.fakes.grouped_pods import gates
 from tests.fakes.jobsets import Json
 from tests.fakes.object_view import ObjectView
 from tests.fakes.wire_objects import owner
@@ -113,16 +112,3 @@ async def test_under_ignore_a_dead_webhook_lets_pods_in_without_a_barrier(client
         assert barriers(await pods.start("before")) == [names.BARRIER_CONTAINER]
         await server.stop()
         assert barriers(await pods.start("after")) == []
-
-
-async def test_a_pod_may_be_held_for_a_pod_group_too(pods: Pods) -> None:
-    """The webhook of groups is called after that of barriers, which has nothing to do a second time."""
-    group = {names.KOORDINATOR_NAME: "g", names.KOORDINATOR_MINIMUM: "2"}
-    async with registered_for_pods(pods.client, pods.namespace, SETTINGS):
-        pods.counter.sent()
-        made = await pods.start(**group)
-        assert pods.counter.sent() == 2
-        with pytest.raises(Invalid, match="must equal what the start barrier waits for: 3 pods here, 2 there"):
-            await pods.start("wrong", **group | {names.KOORDINATOR_MINIMUM: "3"})
-    assert (barriers(made), gates(made)) == ([names.BARRIER_CONTAINER], [names.POD_GROUP_GATE])
-    assert made["metadata"]["annotations"][names.TOKEN]
