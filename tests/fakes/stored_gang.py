@@ -153,7 +153,6 @@ class StoredJobSet:
         since: float | None,
         *,
         kept: Membership | None = None,
-        state: str = "",
         **meta: Any,
     ) -> None:
         kind, cause, message = decided
@@ -162,7 +161,7 @@ class StoredJobSet:
         meta |= {
             "name": self.source.config_map_name(gang),
             "labels": {names.GATE: names.GATE_VALUE} | meta.get("labels", {}),
-            "annotations": {names.JOBSET_UID: its.uid} | ({names.GANG_STATE: state} if state else {}),
+            "annotations": {names.JOBSET_UID: its.uid},
         }
         body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock, kept)}
         await self.client.create(CONFIGMAPS, body, self.namespace)

@@ -65,12 +65,7 @@ class StoredLeaderWorkerSet(StoredJobSet):
     async def recreated(self, number: int) -> None:
         """Another leader and worker in the place of those that there are, which both start."""
         leader = f"vllm-{number}"
-        gone = (
-            (PODS, leader),
-            (PODS, f"{leader}-1"),
-            (STATEFUL_SETS, leader),
-            (CONFIGMAPS, LWS.config_map_name(leader)),
-        )
+        gone = (PODS, leader), (PODS, f"{leader}-1"), (STATEFUL_SETS, leader), (CONFIGMAPS, LWS.config_map_name(leader))
         for resource, name in gone:
             with suppress(NotFound):  # garbage, which the API server may collect itself
                 await self.client.delete(resource, name, self.namespace, grace_seconds=0)

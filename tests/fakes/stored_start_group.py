@@ -62,9 +62,7 @@ class StoredStartGroup(StoredJobSet):
         message: str = "",
         since: float | None = None,
         *,
-        attempt: int = 0,
         members: tuple[str, ...] | None = None,
-        state: str = "",
     ) -> None:
         """Of a decision all of its pods are the members, unless others are given."""
         if members is None:
@@ -72,11 +70,10 @@ class StoredStartGroup(StoredJobSet):
             members = tuple(it["metadata"]["uid"] for it in found["items"] if kind)
         await self._create_config_map(
             self.gang,
-            Generation(self.uid, attempt, 0),
+            Generation(self.uid, 0, 0),
             (kind, cause, message),
             since,
-            kept=Membership(attempt=attempt, members=frozenset(members)),
-            state=state,
+            kept=Membership(attempt=0, members=frozenset(members)),
             labels={names.START_GROUP: "ring"},
             ownerReferences=[owner(self.kind, self.owner, self.uid) | {"controller": False}],
         )

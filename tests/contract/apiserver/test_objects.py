@@ -7,15 +7,26 @@ from collections.abc import Awaitable, Callable
 from tests.contract.apiserver.api import CONFIGMAPS, JSON_PATCH, PODS, Gangs, RawApi, Reply, bind, config_map, pod
 
 
-async def test_replacing_with_a_stale_version_or_another_uid_conflicts(api: RawApi) -> None:
+async def test_a_write_that_names_another_version_or_uid_conflicts(api: RawApi) -> None:
+    """That is how a compare-and-swap is written: as an object, as a patch, or as the preconditions of a deletion."""
+    path = f"{CONFIGMAPS}/c"
     first = (await api.post(CONFIGMAPS, config_map(a="1"))).object
-    second = await api.put(f"{CONFIGMAPS}/c", {**first, "data": {"a": "2"}})
-    assert second.status == 200
-    stale = await api.put(f"{CONFIGMAPS}/c", {**first, "data": {"a": "3"}})
-    assert (stale.status, stale.reason) == (409, "Conflict")
+    stored = await api.put(path, {**first, "data": {"a": "2"}})
+    assert stored.status == 200
+    stale = await api.put(path, {**first, "data": {"a": "3"}})
     assert stale.message.endswith("please apply your changes to the latest version and try again")
-    other = await api.put(f"{CONFIGMAPS}/c", config_map(meta={"uid": "another"}))
-    assert (other.status, other.reason) == (409, "Conflict")
+    old, now = ({"resourceVersion": it["resourceVersion"]} for it in (first["metadata"], stored.meta))
+    refused = [
+        stale,
+        await api.put(path, config_map(meta={"uid": "another"})),
+        await api.merge(path, {"metadata": old}),
+    ]
+    refused += [await api.delete(path, preconditions=it) for it in ({"uid": "another"}, old)]
+    assert [(it.status, it.reason) for it in refused] == [(409, "Conflict")] * 5
+    won = await api.merge(path, {"metadata": now, "data": {"a": "4"}})
+    right = {"uid": won.meta["uid"], "resourceVersion": won.meta["resourceVersion"]}
+    assert (won.status, (await api.delete(path, preconditions=right)).status) == (200, 200)
+    assert (await api.delete(path)).status == 404
 
 
 async def test_dry_run_stores_nothing(api: RawApi) -> None:
@@ -55,15 +66,6 @@ async def test_selectors_choose(api: RawApi) -> None:
 
 
 # --- Merge, JSON and strategic merge patches --------------------------------------------------------------------------
-
-
-async def test_a_patch_may_name_the_version_it_wants_to_change(api: RawApi) -> None:
-    """That is how a compare-and-swap is written as a patch."""
-    first = await api.post(CONFIGMAPS, config_map(a="1"))
-    version = first.meta["resourceVersion"]
-    won = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "2"}})
-    lost = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "3"}})
-    assert (won.status, lost.status, lost.reason) == (200, 409, "Conflict")
 
 
 async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi) -> None:
@@ -190,16 +192,6 @@ async def _gone(api: RawApi, path: str, name: str, version: str) -> None:
     """Wait until an object is deleted."""
     async with api.watch(path, f"fieldSelector=metadata.name%3D{name}&resourceVersion={version}") as watch:
         await watch.until(name, "DELETED")
-
-
-async def test_preconditions_must_hold(api: RawApi) -> None:
-    made = await api.post(CONFIGMAPS, config_map())
-    for conditions in ({"uid": "another"}, {"resourceVersion": "1"}):
-        refused = await api.delete(f"{CONFIGMAPS}/c", preconditions=conditions)
-        assert (refused.status, refused.reason) == (409, "Conflict")
-    right = {"uid": made.meta["uid"], "resourceVersion": made.meta["resourceVersion"]}
-    assert (await api.delete(f"{CONFIGMAPS}/c", preconditions=right)).status == 200
-    assert (await api.delete(f"{CONFIGMAPS}/c")).status == 404
 
 
 async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: RawApi) -> None:
