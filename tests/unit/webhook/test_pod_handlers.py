@@ -48,40 +48,32 @@ def answered(handler: Handler, data: bytes) -> bytes:
 
 # --- Both ------------------------------------------------------------------------------------------------------------
 
-BOTH = pytest.mark.parametrize(
-    ("handler", "pod"),
-    [(pod_handler(Settings()), GROUPED), (barrier_pods(), START_GROUP), (barrier_pods(), WORKER)],
-    ids=["pod group", "start group", "LeaderWorkerSet"],
-)
+BOTH = [(pod_handler(Settings()), GROUPED), (barrier_pods(), START_GROUP)]
+THROUGH = [
+    *(
+        (*both, request)
+        for both in BOTH
+        for request in ({"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"})
+    ),
+    # A configuration that was left behind refuses nobody.
+    (pod_handler(Settings(groups=Groups(enabled=False))), OF_TWO_GROUPS, {}),
+    (barrier_pods(Settings()), WITHOUT_SIZE, {}),
+    (barrier_pods(ONLY_START_GROUPS), WORKER_WITHOUT_SIZE, {}),
+]
 
 
-@BOTH
-@pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"}])
-def test_what_is_no_creation_goes_through(handler: Handler, pod: Json, request_: Json) -> None:
+@pytest.mark.parametrize(("handler", "pod", "request_"), THROUGH)
+def test_what_is_no_creation_or_is_switched_off_goes_through(handler: Handler, pod: Json, request_: Json) -> None:
     assert set(response(answered(handler, asked(pod, **request_)))) == {"uid", "allowed"}
 
 
-@BOTH
+@pytest.mark.parametrize(("handler", "pod"), BOTH)
 def test_what_is_no_pod_is_a_bad_request(handler: Handler, pod: Json) -> None:
     """Only a registration that is wrong sends it, and that should show."""
     other = {"group": "", "version": "v1", "resource": "services"}
     for raw in (asked(pod, resource=other), asked(None), body(jobset())):
         message = response(answered(handler, raw))
         assert (message["allowed"], message["status"]["code"]) == (False, 400)
-
-
-@pytest.mark.parametrize(
-    ("handler", "bad"),
-    [
-        (pod_handler(Settings(groups=Groups(enabled=False))), OF_TWO_GROUPS),
-        (barrier_pods(Settings()), WITHOUT_SIZE),
-        (barrier_pods(ONLY_START_GROUPS), WORKER_WITHOUT_SIZE),
-    ],
-    ids=["pod group", "start group", "LeaderWorkerSet"],
-)
-def test_what_is_sent_although_it_is_switched_off_goes_through(handler: Handler, bad: Json) -> None:
-    """A configuration that was left behind refuses nobody."""
-    assert set(response(answered(handler, asked(bad)))) == {"uid", "allowed"}
 
 
 @pytest.mark.parametrize(
