@@ -152,7 +152,7 @@ def test_what_is_wrong_or_has_no_effect_is_named_once_with_its_path(
 ) -> None:
     ran = on("validate", given)
     found = [line for line in ran.out.splitlines() if path in line and all(it in line for it in message.split("|"))]
-    assert (ran.code, len(found)) == (1, 1), ran.out
+    assert (ran.code, len(found), len(ran.out.splitlines())) == (1, 1, 1), ran.out
 
 
 @pytest.mark.parametrize("kind", ["Job", "PyTorchJob", "CronJob"])
