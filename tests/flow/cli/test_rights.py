@@ -1,4 +1,4 @@
-"""What a user with few rights is told: the right that is missing by its name, and all that is known without it."""
+"""What a user with few rights reads: the right that is missing by its name, and all that is known without it."""
 
 from typing import Any
 
@@ -98,9 +98,9 @@ async def test_the_right_that_is_missing_is_named_and_the_rest_is_shown(
     await stored.condition(names.REASON_WAITING, "1/6 pods started; missing: 5 Unscheduled")
     ring = StoredStartGroup(stored.client, stored.namespace)
     await store_half(ring, "no room")
-    rules, told = USERS[rights]
+    rules, expected = USERS[rights]
     user = cli.user(await limited(rules))
-    for words, texts in told.items():
+    for words, texts in expected.items():
         ran = await user(*words.split())
         said = (ran.out + ran.err).replace(f"namespace {stored.namespace}", "NS")
         assert len(set(ran.err.splitlines())) == len(ran.err.splitlines()), "each is named once"
