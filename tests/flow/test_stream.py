@@ -1,15 +1,21 @@
 """The gate stream between webhook, controllers and played pods: arrival, verdict, fail-over, generations (A5, A6)."""
 
+from contextlib import AsyncExitStack
 from dataclasses import replace
+
+import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.kube.resources import LEASES
+from jobset_gate.kube.resources import LEASES, PODS, STATEFUL_SETS
+from jobset_gate.settings import Gangs, Settings
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode
+from tests.fakes.admission_server import registered_for_start_groups
 from tests.fakes.eventually import eventually
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import QUICK, Json, barrier
+from tests.flow.environment import QUICK, Json, barrier, environment, runs, with_stream
+from tests.plane.planes import Real
 
 GANG = "gang"
 NEVER = 100_000.0
@@ -85,3 +91,47 @@ async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(mak
         assert held["spec"]["holderIdentity"] == "second"
         await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
+
+
+# --- Pods that are gated one by one ----------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+async def test_the_stream_alone_starts_the_pods_of_a_stateful_set_under_another_leader_and_each_replacement(
+    real_plane: Real, namespace: str
+) -> None:
+    sources, small = ("jobset", "startgroup"), (FakeNode("small", pods=2),)
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(
+            environment(real_plane, namespace, nodes=small, behaviour=SILENT, controller=False, webhook=False)
+        )
+        settings = with_stream(Settings(gangs=Gangs(sources=sources)), stage.service.url)
+        await stack.enter_async_context(registered_for_start_groups(stage.client, namespace, settings))
+        lease = {"leader_elect": True, "retry": 0.4, "patch_concurrency": 0, "sources": sources}
+        first = stage.start_controller(identity="first", **lease)
+        await stage.actors.until(first.leading.wait())
+        second = stage.start_controller(identity="second", **lease)
+        await stage.client.create(STATEFUL_SETS, stateful_set(3), namespace)
+        await stage.until_held(2)
+        await stage.stop_controller()
+        await stage.actors.until(second.leading.wait())
+        await stage.actors.kubelets.add_node(FakeNode(f"{namespace}-late", pods=10))
+        pods = await stage.until_running(3)
+        gone = {pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"] == "set-1"}
+        await stage.client.delete(PODS, "set-1", namespace)
+        pods += await stage.until(lambda now: sum(runs(it) and it["metadata"]["uid"] not in gone for it in now) == 3)
+        assert not patched(pods)
+        assert stage.service.passed == 4
+
+
+def stateful_set(size: int) -> Json:
+    """All of its pods are one start group."""
+    meta: Json = {"labels": {names.START_GROUP: "ring"}, "annotations": {names.START_SIZE: str(size)}}
+    spec = {
+        "replicas": size,
+        "podManagementPolicy": "Parallel",
+        "serviceName": "set",
+        "selector": {"matchLabels": meta["labels"]},
+        "template": {"metadata": meta, "spec": {"containers": [manifests.container()]}},
+    }
+    return {"metadata": {"name": "set"}, "spec": spec}

@@ -1,19 +1,34 @@
 """K3: LeaderWorkerSets and the pods of their groups on a real API server: what is sent and stored, and an outage."""
 
+import asyncio
+import copy
+import secrets
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client
+from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError
-from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS
-from jobset_gate.settings import Gangs, Settings
+from jobset_gate.kube.resources import CRDS, LEADER_WORKER_SETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from jobset_gate.settings import Barrier, Gangs, Settings
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes import leader_worker_sets, lws_standin
-from tests.fakes.admission_server import AdmittedObjects, registered_for_leader_worker_sets
+from tests.fakes.admission_server import (
+    BUNDLE,
+    AdmittedObjects,
+    RequestCounter,
+    admission_server,
+    limited,
+    registered_for_leader_worker_sets,
+)
+from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobsets import Json, without
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
+from webhook.registration import HookOptions, configurations
 
 CONFIG = '{ "timeoutAfterSeconds" : 300 }'
 GATED = {names.CONFIG: CONFIG}
@@ -22,6 +37,9 @@ GANGS = Gangs(sources=("jobset", "lws"))
 
 
 class Groups(AdmittedObjects):
+    async def apply(self, given: Json) -> Json:
+        return await self.patch(NAME, self.here(given), PatchType.APPLY, field_manager="kubectl", force=True)
+
     async def replace(self, given: Json, there: Json) -> Json:
         here = self.here(given)
         here["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
@@ -41,6 +59,32 @@ async def groups(client: Client, namespace: str) -> AsyncIterator[Groups]:
 def worker(stored: Json) -> Any:
     """The metadata of the workers' template."""
     return stored["spec"]["leaderWorkerTemplate"]["workerTemplate"].get("metadata")
+
+
+async def test_the_same_manifest_again_changes_nothing_also_after_an_upgrade_with_other_settings(
+    groups: Groups, client: Client, namespace: str
+) -> None:
+    """A change of the templates would start a rolling update."""
+    manifest = leader_worker_set(notes=GATED, leader=template())
+    made = await groups.apply(manifest)
+    assert (worker(made), made["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]) == (MARKS, MARKS)
+    assert (await groups.apply(manifest))["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    again = await groups.replace(manifest, made)
+    assert again["spec"] == made["spec"]
+    other = Settings(
+        gangs=GANGS, barrier=Barrier(image="other:2", max_wait_seconds=9, stream_url="http://gate.x.svc:1")
+    )
+    async with admission_server(other) as server:
+        where: HookOptions = {"url": server.url, "ca_bundle": BUNDLE.ca_bundle, "suffix": f"-{namespace}"}
+        kinds = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        for kind, body in zip(kinds, configurations(GANGS, **where), strict=True):
+            name = limited(body, namespace)["metadata"]["name"]
+            await client.patch(kind, name, body=body, patch=PatchType.APPLY, field_manager="upgrade", force=True)
+        counter, upgraded = RequestCounter(server), again
+        while not counter.sent():  # until the API server has read the configurations
+            upgraded = await groups.replace(manifest, await groups.apply(manifest))
+    assert upgraded["metadata"]["generation"] == made["metadata"]["generation"]
+    assert upgraded["spec"] == made["spec"]
 
 
 async def test_marks_without_the_config_are_taken_out(groups: Groups) -> None:
@@ -93,3 +137,28 @@ async def test_a_dead_webhook_stops_gated_groups_and_their_pods_alone(groups: Gr
     for label in (None, "true"):
         pod = leader_worker_sets.pod(labels={names.GATED: label})
         await groups.client.create(PODS, pod, groups.namespace, dry_run=True)
+
+
+async def test_a_rule_is_in_force_for_a_kind_that_is_installed_later(client: Client, namespace: str) -> None:
+    """Under a name of its own, since other tests need the kind itself."""
+    group = f"t{secrets.token_hex(4)}.example.com"
+    kind = replace(LEADER_WORKER_SETS, group=group)
+    crd = copy.deepcopy(leader_worker_sets.crd())
+    crd["metadata"]["name"], crd["spec"]["group"] = f"{kind.plural}.{group}", group
+    async with admission_server(Settings(gangs=GANGS)) as server:
+        ours, _ = configurations(GANGS, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}-later")
+        ours["webhooks"][1]["rules"][0]["apiGroups"] = [group]
+        await client.create(MUTATING_WEBHOOKS, limited(ours, namespace))
+        await client.create(CRDS, crd)
+        try:
+            await jobset_crd.until_served(client, crd["metadata"]["name"], kind)
+            given = leader_worker_set(notes=GATED) | {"apiVersion": f"{group}/v1"}
+            given["metadata"]["namespace"] = namespace
+            counter = RequestCounter(server)
+            async with asyncio.timeout(PATIENCE):
+                while not counter.sent():
+                    with suppress(ApiError):  # it judges the real kind alone
+                        await client.create(kind, given, namespace, dry_run=True)
+        finally:
+            await client.delete(CRDS, crd["metadata"]["name"])
+            await client.delete(MUTATING_WEBHOOKS, ours["metadata"]["name"])

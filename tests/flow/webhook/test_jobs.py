@@ -14,7 +14,7 @@ from jobset_gate.kube.resources import JOBS, PODS, Resource
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes.admission_server import AdmittedObjects, registered
 from tests.fakes.eventually import PATIENCE
-from tests.fakes.jobs import EPOCH, job
+from tests.fakes.jobs import EPOCH, TEMPLATE, job
 from tests.fakes.jobsets import Json, dig
 from tests.fakes.object_view import ObjectView
 from tests.plane.planes import Plane
@@ -81,6 +81,22 @@ async def test_a_resumption_before_the_suspension_is_done_is_a_conflict(jobs: Jo
     assert sentence in refusal.value.message
     await jobs.patch(RUN, {"status": {"startTime": None}}, subresource="status")
     assert epoch(await jobs.suspend(False)) == "1"
+
+
+async def test_kueues_three_writes_stop_a_job_and_keep_its_epoch(jobs: Jobs) -> None:
+    """Suspend, clear the start, put the template's annotations back as they were at creation; then admit again."""
+    original = (await jobs.create(job(spec={"suspend": True})))["spec"]["template"]["metadata"]["annotations"]
+    await jobs.until(is_idle)
+    assert epoch(await jobs.suspend(False)) == "1"
+    await jobs.suspend()
+    await jobs.patch(RUN, {"status": {"startTime": None}}, subresource="status")
+    await jobs.until(is_idle)
+    restored = await jobs.patch(RUN, {"spec": {"template": {"metadata": {"annotations": original}}}})
+    assert (original[names.EPOCH], epoch(restored)) == ("0", "1")
+    selector = {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}
+    admitted = await jobs.patch(RUN, {"spec": {"suspend": False} | selector})
+    assert epoch(admitted) == "2"
+    assert dig(admitted, *TEMPLATE, "spec", "nodeSelector") == {"pool": "a"}
 
 
 async def test_a_cron_jobs_jobs_are_gangs_by_the_annotation_in_its_job_template(jobs: Jobs, plane: Plane) -> None:
