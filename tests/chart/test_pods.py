@@ -49,9 +49,8 @@ def test_the_webhook_listens_where_private_clusters_admit_the_api_server(helm4: 
 
 
 def test_another_port_is_the_same_everywhere(helm4: Helm) -> None:
-    found = helm4.render(
-        merged(at("webhook.port", 9443), at("controller.port", 9090), at("networkPolicy.enabled", True))
-    )
+    ports = merged(at("webhook.port", 9443), at("controller.port", 9090), at("networkPolicy.enabled", True))
+    found = helm4.render(ports)
     assert found.container("webhook")["ports"][0]["containerPort"] == 9443
     assert "--port=9443" in args(found, "webhook")
     (rule,) = found.one("NetworkPolicy", "jobset-gate-webhook")["spec"]["ingress"]
@@ -62,9 +61,7 @@ def test_another_port_is_the_same_everywhere(helm4: Helm) -> None:
 
 def test_the_webhook_goes_on_answering_until_it_has_left_the_endpoints(helm4: Helm) -> None:
     """Not ready during the delay, then five seconds for requests in progress; only then may the kubelet kill it."""
-    found = helm4.render(
-        merged(at("webhook.shutdownDelaySeconds", 12), at("webhook.terminationGracePeriodSeconds", 40))
-    )
+    found = helm4.render({"webhook": {"shutdownDelaySeconds": 12, "terminationGracePeriodSeconds": 40}})
     assert "--shutdown-delay=12" in args(found, "webhook")
     assert found.pod("webhook")["spec"]["terminationGracePeriodSeconds"] == 40
     assert found.pod("controller")["spec"]["terminationGracePeriodSeconds"] == 15
@@ -125,21 +122,11 @@ def test_temporary_files_are_in_memory_and_nothing_else_is_writable(helm4: Helm)
     ("values", "name"),
     [
         ({}, "jobset-gate:0.1.0"),
-        (at("image.tag", "0.2.0-rc.1"), "jobset-gate:0.2.0-rc.1"),
-        (
-            at("image", {"registry": "localhost:5000", "repository": "ml/gate", "tag": "dev"}),
-            "localhost:5000/ml/gate:dev",
-        ),
-        (at("image.digest", DIGEST), f"jobset-gate@{DIGEST}"),
-        (
-            at("image", {"registry": "registry.example", "tag": "0.1.0", "digest": DIGEST}),
-            f"registry.example/jobset-gate:0.1.0@{DIGEST}",
-        ),
-        (at("global.imageRegistry", "mirror.example"), "mirror.example/jobset-gate:0.1.0"),
-        (
-            merged(at("global.imageRegistry", "mirror.example"), at("image.registry", "own.example")),
-            "own.example/jobset-gate:0.1.0",
-        ),
+        ({"image": {"registry": "own:5000", "repository": "ml/gate", "tag": "dev"}}, "own:5000/ml/gate:dev"),
+        ({"image": {"digest": DIGEST}}, f"jobset-gate@{DIGEST}"),
+        ({"image": {"registry": "own", "tag": "0.1.0", "digest": DIGEST}}, f"own/jobset-gate:0.1.0@{DIGEST}"),
+        ({"global": {"imageRegistry": "mirror"}}, "mirror/jobset-gate:0.1.0"),
+        ({"global": {"imageRegistry": "mirror"}, "image": {"registry": "own"}}, "own/jobset-gate:0.1.0"),
     ],
 )
 def test_every_container_runs_the_one_image(helm4: Helm, values: Json, name: str) -> None:
@@ -249,12 +236,11 @@ def test_a_budget_keeps_one_of_two_and_lets_pods_that_are_not_ready_be_evicted(h
     ],
 )
 def test_budgets_follow_the_values(helm4: Helm, values: Json, budgets: dict[str, tuple[str, Any]]) -> None:
-    found = helm4.render(values).kind("PodDisruptionBudget")
-    assert {one["metadata"]["name"].rpartition("-")[2]: limit for one in found for limit in _limits(one)} == budgets
-
-
-def _limits(budget: Json) -> Iterator[tuple[str, Any]]:
-    yield from ((key, value) for key, value in budget["spec"].items() if key in ("maxUnavailable", "minAvailable"))
+    found = {}
+    for one in helm4.render(values).kind("PodDisruptionBudget"):
+        (limit,) = one["spec"].keys() & {"maxUnavailable", "minAvailable"}
+        found[one["metadata"]["name"].rpartition("-")[2]] = (limit, one["spec"][limit])
+    assert found == budgets
 
 
 # --- Network and volumes of the user's -------------------------------------------------------------------------------
@@ -264,30 +250,23 @@ def _limits(budget: Json) -> Iterator[tuple[str, Any]]:
 def test_a_pod_on_the_nodes_network_still_resolves_names_of_the_cluster(helm4: Helm, component: str) -> None:
     plain = helm4.render().pod(component)["spec"]
     assert plain.keys().isdisjoint({"hostNetwork", "dnsPolicy", "dnsConfig"})
-    found = helm4.render(
-        merged(at(f"{component}.hostNetwork", True), at(f"{component}.dnsConfig", {"nameservers": ["192.0.2.1"]}))
-    )
-    spec = found.pod(component)["spec"]
-    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
-    assert spec["dnsConfig"] == {"nameservers": ["192.0.2.1"]}
+    servers = {"nameservers": ["192.0.2.1"]}
+    spec = helm4.render({component: {"hostNetwork": True, "dnsConfig": servers}}).pod(component)["spec"]
+    assert (spec["hostNetwork"], spec["dnsPolicy"], spec["dnsConfig"]) == (True, "ClusterFirstWithHostNet", servers)
 
 
 def test_a_route_of_the_gateway_api_leads_to_the_pages_service(helm4: Helm) -> None:
-    page = {"enabled": True, "tlsSecretName": "page"}
+    tls, on = {"enabled": True, "tlsSecretName": "page"}, {"enabled": True}
     refs = [{"name": "gateway", "namespace": "gateways"}]
-    found = helm4.render(at("statusPage", {**page, "httpRoute": {"enabled": True, "parentRefs": refs}}))
-    spec = found.one("HTTPRoute", "jobset-gate-page")["spec"]
-    service = found.one("Service", "jobset-gate-page")
-    (port,) = service["spec"]["ports"]
-    assert spec == {
+    found = helm4.render({"statusPage": tls | {"httpRoute": on | {"parentRefs": refs}}})
+    (port,) = found.one("Service", "jobset-gate-page")["spec"]["ports"]
+    assert found.one("HTTPRoute", "jobset-gate-page")["spec"] == {
         "parentRefs": refs,
-        "rules": [{"backendRefs": [{"name": service["metadata"]["name"], "port": port["port"]}]}],
+        "rules": [{"backendRefs": [{"name": "jobset-gate-page", "port": port["port"]}]}],
     }
-    without = {"enabled": True, "httpRoute": {"enabled": True, "parentRefs": refs}}
-    assert "statusPage.httpRoute: needs" in helm4.refusal(at("statusPage", without))
-    assert "statusPage.httpRoute.parentRefs" in helm4.refusal(
-        at("statusPage", {**page, "httpRoute": {"enabled": True}})
-    )
+    without = {"statusPage": on | {"httpRoute": on | {"parentRefs": refs}}}
+    assert "statusPage.httpRoute: needs" in helm4.refusal(without)
+    assert "statusPage.httpRoute.parentRefs" in helm4.refusal({"statusPage": tls | {"httpRoute": on}})
 
 
 def test_two_components_on_the_nodes_network_need_ports_of_their_own(helm4: Helm) -> None:

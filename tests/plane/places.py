@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,30 +29,28 @@ class Unfit(Exception):
     """A place, or each of them, will not do; the message says why."""
 
 
-def cache_root(env: Mapping[str, str]) -> Path:
+def cache_root() -> Path:
     """Our own part of the user's cache folder."""
-    base = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or Path.home()) / ".cache")
-    return Path(base) / "jobset-gate"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobset-gate"
 
 
-def own_folder(env: Mapping[str, str]) -> Path:
+def own_folder() -> Path:
     """Where `make control-plane` puts what it downloads or builds."""
-    return cache_root(env) / "control-plane" / versions.KUBERNETES
+    return cache_root() / "control-plane" / versions.KUBERNETES
 
 
-def places(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+def places() -> Iterator[tuple[str, Path]]:
     """All places, with a name for people, in the order in which they are looked at."""
-    if assets := env.get(CHOSEN):
+    if assets := os.environ.get(CHOSEN):
         yield CHOSEN, Path(assets)
-    yield "our cache", own_folder(env)
-    kind_home = env.get("KIND_HOME")
-    yield "the cache of our kind", Path(kind_home) / "bin" if kind_home else cache_root(env) / "kind" / "bin"
+    yield "our cache", own_folder()
+    yield "the cache of our kind", Path(os.environ.get("KIND_HOME") or cache_root() / "kind") / "bin"
 
 
-def find(env: Mapping[str, str] = os.environ) -> Binaries:
+def find() -> Binaries:
     """The programs of the first place that has everything. Raises Unfit."""
     passed_over = []
-    for name, folder in places(env):
+    for name, folder in places():
         try:
             return Binaries(folder, f"{name}, {look(folder, any_version=name == CHOSEN)}")
         except Unfit as unfit:

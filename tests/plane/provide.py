@@ -1,8 +1,6 @@
 """Finds the control plane's programs, or else downloads or builds them into the cache."""
 
-import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,22 +9,22 @@ from tests.plane.places import Binaries, Unfit
 from tests.plane.progress import Progress
 
 
-def provide(env: Mapping[str, str] = os.environ) -> Binaries:
+def provide() -> Binaries:
     """The programs, wherever they come from. Raises BuildFailed, Unfit. Says on stderr what it does."""
     try:
-        return places.find(env)
+        return places.find()
     except Unfit as unfit:
         _say(f"not in {unfit}")
-    folder = places.own_folder(env)
+    folder = places.own_folder()
     with install.locked(folder, lambda: _say("another process is getting the control plane; waiting for it")):
         with suppress(Unfit):  # that other process may have done it
-            return places.find(env)
+            return places.find()
         with install.replaced(folder) as draft:
-            origin = _obtain(draft, env)
+            origin = _obtain(draft)
     return Binaries(folder, f"{origin}, {places.look(folder)}")
 
 
-def _obtain(into: Path, env: Mapping[str, str]) -> str:
+def _obtain(into: Path) -> str:
     try:
         with Progress(f"downloading Kubernetes {versions.KUBERNETES} and etcd {versions.ETCD}") as progress:
             release.download(into, progress.now)
@@ -37,7 +35,7 @@ def _obtain(into: Path, env: Mapping[str, str]) -> str:
     else:
         return "the official release"
     with Progress(f"building Kubernetes {versions.KUBERNETES} and etcd {versions.ETCD}") as progress:
-        return f"built with Go {build.build(into, progress.now, env)}"
+        return f"built with Go {build.build(into, progress.now)}"
 
 
 def _say(line: str) -> None:

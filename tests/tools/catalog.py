@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from tests.tools import debian, versions
 
 MODULE: Final = Path(__file__).parent / "gomod"
 _TIMEOUT: Final = 60.0  # seconds; 65 MB on a cold, busy disk need a few
-Env = Mapping[str, str]
 Say = Callable[[str], None]
 
 
@@ -44,39 +43,40 @@ class Tool:
     wanted: str
     identify: Callable[[Path], str | None]
     fits: Callable[[str], bool]
-    get: Callable[[Path, Say, Env], str]
+    get: Callable[[Path, Say], str]
     """Puts it at a path, or installs it; says in words where it comes from."""
 
-    def cached(self, env: Env) -> Path:
-        return cache_root(env) / "tools" / self.folder / self.programs[0]
-
-    def find(self, env: Env = os.environ) -> Path:
+    def find(self) -> Path:
         """The first that will do. Raises ToolNotFound."""
-        return self._find(env)[0]
+        return self._find()[0]
 
-    def provide(self, env: Env = os.environ) -> tuple[Path, str]:
+    def provide(self) -> tuple[Path, str]:
         """Finds it, or gets it; also in words where it comes from. Raises ToolNotFound."""
         try:
-            return self._find(env)
+            return self._find()
         except ToolNotFound as missing:
             print(f"tools: {missing}", file=sys.stderr, flush=True)
-        folder = self.cached(env).parent
+        folder = self._cached.parent
         with install.locked(folder, lambda: print(f"tools: waiting for another process that gets {self.title}")):
-            if not self.cached(env).exists():
-                self._get(folder, env)
-        return self._find(env)
+            if not self._cached.exists():
+                self._get(folder)
+        return self._find()
 
-    def _get(self, folder: Path, env: Env) -> None:
+    @property
+    def _cached(self) -> Path:
+        return cache_root() / "tools" / self.folder / self.programs[0]
+
+    def _get(self, folder: Path) -> None:
         try:
             with install.replaced(folder) as draft, Progress(f"getting {self.title}") as progress:
-                print(f"tools: {self.get(draft / self.programs[0], progress.now, env)}", file=sys.stderr, flush=True)
+                print(f"tools: {self.get(draft / self.programs[0], progress.now)}", file=sys.stderr, flush=True)
         except (debian.PackageUnavailable, BuildFailed, OSError) as error:
             named = f"put {self.title} ({self.wanted}) on the PATH, or its path into {self.variable}"
             raise ToolNotFound(f"{self.title}: {error}; {named}") from error
 
-    def _find(self, env: Env) -> tuple[Path, str]:
+    def _find(self) -> tuple[Path, str]:
         passed_over = []
-        for path, place in self._places(env):
+        for path, place in self._places():
             found = self.identify(path)
             if found and (place == self.variable or self.fits(found)):
                 return path, f"{place}, {found}"
@@ -84,45 +84,41 @@ class Tool:
         why = "; ".join(passed_over)
         raise ToolNotFound(f"{self.title} ({self.wanted}) is not here; `make tools` gets it. {why}")
 
-    def _places(self, env: Env) -> Iterator[tuple[Path, str]]:
-        if chosen := env.get(self.variable):
+    def _places(self) -> Iterator[tuple[Path, str]]:
+        if chosen := os.environ.get(self.variable):
             yield Path(chosen), self.variable
         for name in self.programs:
-            if on_path := shutil.which(name, path=env.get("PATH")):
+            if on_path := shutil.which(name):
                 yield Path(on_path), "the PATH"
-        yield self.cached(env), "our cache"
+        yield self._cached, "our cache"
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def _version(path: Path, *arguments: str) -> str | None:
+    try:
+        ran = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=_TIMEOUT, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r"\bv?(\d+\.\d+\.\d+)", ran.stdout + ran.stderr)  # old promtools write to stderr
+    return found[1] if found else None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
     """(3, 22, 0) for `v3.22.0`."""
     return tuple(map(int, version.removeprefix("v").split(".")))
 
 
-def _output(path: Path, *arguments: str) -> str:
-    try:
-        ran = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=_TIMEOUT, check=True)  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return ran.stdout + ran.stderr  # old promtools write to stderr
-
-
-def _version(path: Path, *arguments: str) -> str | None:
-    found = re.search(r"\bv?(\d+\.\d+\.\d+)", _output(path, *arguments))
-    return found[1] if found else None
+def _newer(wanted: str, found: str) -> bool:
+    return _numbers(found) >= _numbers(wanted)
 
 
 def _same_major(wanted: str, found: str) -> bool:
-    return numbers(found) >= numbers(wanted) and numbers(found)[0] == numbers(wanted)[0]
-
-
-def _newer(wanted: str, found: str) -> bool:
-    return numbers(found) >= numbers(wanted)
+    return _newer(wanted, found) and _numbers(found)[0] == _numbers(wanted)[0]
 
 
 # --- Helm ------------------------------------------------------------------------------------------------------------
 
 
-def _build_helm(major: int, output: Path, say: Say, env: Env) -> str:
+def _build_helm(major: int, output: Path, say: Say) -> str:
     """From Go modules: go.sum names the hash of everything that goes into it."""
     stamps = {f"helm.sh/helm/v{major}/internal/version.version": versions.HELM[major]}
     if major == 3:  # Helm 4 detects which Kubernetes `helm template` assumes
@@ -132,31 +128,21 @@ def _build_helm(major: int, output: Path, say: Say, env: Env) -> str:
             stamps |= {
                 f"helm.sh/helm/v3/pkg/{name}.k8sVersion{key}": to for key, to in (("Major", "1"), ("Minor", minor[1]))
             }
-    package = f"helm.sh/helm/v{major}/cmd/helm"
-    return f"built with Go {compiled(MODULE, package, output, stamps=stamps, say=say, env=env)}"
+    return f"built with Go {compiled(MODULE, f'helm.sh/helm/v{major}/cmd/helm', output, stamps=stamps, say=say)}"
 
 
 def _helm(major: int) -> Tool:
     wanted = versions.HELM[major]
-    identify = partial(_version_of, "version", "--short")
-    fits, get = partial(_same_major, wanted), partial(_build_helm, major)
-    return Tool(f"Helm {major}", ("helm",), f"HELM{major}", f"helm-{wanted}", wanted, identify, fits, get)
-
-
-def _version_of(*arguments_and_path: "str | Path") -> str | None:
-    *arguments, path = arguments_and_path
-    return _version(Path(path), *map(str, arguments))
+    return Tool(
+        f"Helm {major}", ("helm",), f"HELM{major}", f"helm-{wanted}", wanted,
+        lambda path: _version(path, "version", "--short"), partial(_same_major, wanted), partial(_build_helm, major),
+    )  # fmt: skip
 
 
 HELMS: Final = {major: _helm(major) for major in versions.HELM}
 
 
 # --- Out of Debian's packages ----------------------------------------------------------------------------------------
-
-
-def _unpack(package: str, program: str, output: Path, say: Say, env: Env) -> str:
-    debian.unpack(package, program, output, say, env)
-    return f"Debian's package {package}"
 
 
 def _busybox_kind(path: Path) -> str | None:
@@ -173,7 +159,7 @@ def _busybox_kind(path: Path) -> str | None:
 
 def _busybox(package: str, variable: str) -> Tool:
     """Debian's `busybox` looks for programs on the PATH; its `busybox-static`, as Alpine's, prefers its own."""
-    get = partial(_unpack, package, "busybox")
+    get = partial(debian.unpack, package, "busybox")
     return Tool(package, ("busybox",), variable, package, f"as Debian's {package}", _busybox_kind, package.__eq__, get)
 
 
@@ -182,26 +168,26 @@ BUSYBOXES: Final = {
     "busybox-static": _busybox("busybox-static", "BUSYBOX_STANDALONE"),
 }
 PROMTOOL: Final = Tool(
-    "promtool", ("promtool",), "PROMTOOL", "promtool", versions.PROMTOOL, partial(_version_of, "--version"),
-    partial(_newer, versions.PROMTOOL), partial(_unpack, "prometheus", "promtool"),
+    "promtool", ("promtool",), "PROMTOOL", "promtool", versions.PROMTOOL, lambda path: _version(path, "--version"),
+    partial(_newer, versions.PROMTOOL), partial(debian.unpack, "prometheus", "promtool"),
 )  # fmt: skip
 
 
-def _install_chromium(output: Path, say: Say, env: Env) -> str:
+def _install_chromium(output: Path, say: Say) -> str:
     """It needs libraries and fonts of the system, so it is installed by root."""
     if os.geteuid() != 0:
         raise debian.PackageUnavailable("only root can install it (apt-get install chromium)")
     say("Debian's package chromium")
-    debian.install("chromium", env)
-    output.symlink_to(shutil.which("chromium", path=env.get("PATH")) or "/usr/bin/chromium")
+    debian.install("chromium")
+    output.symlink_to(shutil.which("chromium") or "/usr/bin/chromium")
     return "Debian's package chromium, installed now"
 
 
 CHROMIUM: Final = Tool(
     "Chromium",
     ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chromium-headless-shell"),
-    "CHROMIUM", "chromium", versions.CHROMIUM, partial(_version_of, "--version"), partial(_newer, versions.CHROMIUM),
-    _install_chromium,
+    "CHROMIUM", "chromium", versions.CHROMIUM, lambda path: _version(path, "--version"),
+    partial(_newer, versions.CHROMIUM), _install_chromium,
 )  # fmt: skip
 TOOLS: Final = (*HELMS.values(), PROMTOOL, *BUSYBOXES.values(), CHROMIUM)
 

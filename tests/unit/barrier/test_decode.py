@@ -23,25 +23,6 @@ def test_a_pod_knows_its_place_and_its_generation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("barrier", "stage", "started"),
-    [
-        (status(BARRIER, waiting="PodInitializing"), BarrierStage.WAITING, False),
-        (status(BARRIER, running="2026-08-01T10:00:30Z"), BarrierStage.RUNNING, True),
-        (status(BARRIER, exit=0), BarrierStage.PASSED, True),
-        (status(BARRIER, exit=124, reason="Error"), BarrierStage.FAILED, False),
-        (status(BARRIER, exit=143, reason="Error"), BarrierStage.FAILED, False),
-        (status(BARRIER, waiting="CrashLoopBackOff", last=ended(124)), BarrierStage.WAITING, False),
-    ],
-)
-def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(
-    barrier: Json, stage: BarrierStage, *, started: bool
-) -> None:
-    seen = read_pod(pod(barrier))
-    assert (seen.stage, seen.started) == (stage, started)
-    assert (seen.pending is None) is started
-
-
-@pytest.mark.parametrize(
     ("times", "after"),
     [
         (["2026-08-01T10:00:00Z", "2026-08-01T10:00:31Z", "2026-08-01T10:00:05Z"], 31),
@@ -67,16 +48,27 @@ def test_no_barrier_starts_before_its_pod_was_created_whatever_its_node_says() -
     assert read_pod(behind).barrier_since == TEN_O_CLOCK
 
 
-def test_the_phase_and_the_start_time_of_the_pod_do_not_make_it_started() -> None:
-    """status.startTime is set before any image is pulled."""
-    body = pod(status(BARRIER, waiting="PodInitializing"))
-    body["status"] |= {"phase": "Running", "startTime": "2026-08-01T10:00:06Z"}
-    assert not read_pod(body).started
-
-
 RUNS = status(BARRIER, running="2026-08-01T10:00:30Z")
 WAITS = status(BARRIER, waiting="PodInitializing")
+PASSED = status(BARRIER, exit=0)
+# An API server stores null for the time of a condition that has none.
+UNDATED = {"conditions": [{"type": "PodScheduled", "status": "False", "lastTransitionTime": None}]}
 STAGES: dict[str, tuple[Json, BarrierStage, bool]] = {
+    "waiting": (pod(WAITS), BarrierStage.WAITING, False),
+    "running": (pod(RUNS), BarrierStage.RUNNING, True),
+    "passed": (pod(PASSED), BarrierStage.PASSED, True),
+    "timed out": (pod(status(BARRIER, exit=124, reason="Error")), BarrierStage.FAILED, False),
+    "timed out, and runs again": (
+        pod(status(BARRIER, waiting="CrashLoopBackOff", last=ended(124))),
+        BarrierStage.WAITING,
+        False,
+    ),
+    "the start time of the pod, which is set before any image is pulled": (
+        pod(status={"phase": "Running", "startTime": "2026-08-01T10:00:06Z", "initContainerStatuses": [WAITS]}),
+        BarrierStage.WAITING,
+        False,
+    ),
+    "a condition without a time": (pod(status={"initContainerStatuses": [RUNS]} | UNDATED), BarrierStage.RUNNING, True),
     "between native sidecars that run on": (
         pod(status("proxy", running="2026-08-01T10:00:20Z"), status("fetch", exit=0), RUNS),
         BarrierStage.RUNNING,
@@ -93,16 +85,8 @@ STAGES: dict[str, tuple[Json, BarrierStage, bool]] = {
         False,
     ),
     "terminating": (pod(RUNS, meta={"deletionTimestamp": "2026-08-01T10:05:00Z"}), BarrierStage.RUNNING, False),
-    "failed": (
-        pod(status={"phase": "Failed", "initContainerStatuses": [status(BARRIER, exit=0)]}),
-        BarrierStage.PASSED,
-        False,
-    ),
-    "succeeded": (
-        pod(status={"phase": "Succeeded", "initContainerStatuses": [status(BARRIER, exit=0)]}),
-        BarrierStage.PASSED,
-        True,
-    ),
+    "failed": (pod(status={"phase": "Failed", "initContainerStatuses": [PASSED]}), BarrierStage.PASSED, False),
+    "succeeded": (pod(status={"phase": "Succeeded", "initContainerStatuses": [PASSED]}), BarrierStage.PASSED, True),
     "a null state": (pod({"name": BARRIER, "state": None, "lastState": None}), BarrierStage.WAITING, False),
     "null in its state": (
         pod({"name": BARRIER, "state": {"running": None, "terminated": None, "waiting": None}}),
@@ -114,13 +98,15 @@ STAGES: dict[str, tuple[Json, BarrierStage, bool]] = {
 
 
 @pytest.mark.parametrize(("body", "stage", "started"), STAGES.values(), ids=STAGES)
-def test_a_barrier_is_found_and_counts_while_its_pod_lives(body: Json, stage: BarrierStage, *, started: bool) -> None:
+def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(
+    body: Json, stage: BarrierStage, *, started: bool
+) -> None:
     seen = read_pod(body)
     assert (seen.stage, seen.started, seen.pending is None) == (stage, started, started)
 
 
 def test_the_first_of_several_main_containers_tells_when_the_work_began() -> None:
-    body = pod(status(BARRIER, exit=0))
+    body = pod(PASSED)
     body["status"]["containerStatuses"] = [
         status("pytorch", running="2026-08-01T10:01:10Z"),
         status("metrics", running="2026-08-01T10:01:05Z"),
@@ -134,38 +120,25 @@ def test_the_first_of_several_main_containers_tells_when_the_work_began() -> Non
 )
 def test_a_pod_with_the_labels_that_no_job_made_is_of_no_gang(owners: list[Json] | None) -> None:
     """A client that may create pods may write any labels; what counts is who made the pod."""
-    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"ownerReferences": owners})
-    body["metadata"]["labels"] = pod()["metadata"]["labels"]
-    seen = read_pod(body)
+    seen = read_pod(pod(RUNS, meta={"ownerReferences": owners}))
     assert (seen.gang, seen.workload_uid, seen.job_uid) == ("train", "", "")
 
 
 def test_a_pod_is_of_the_job_that_made_it_whatever_its_labels_say() -> None:
     owners = [owner("Job", "mine", "my-uid") | {"controller": False}, owner("Job", "other", "another-uid")]
-    body = pod()
-    body["metadata"]["ownerReferences"] = owners
-    assert read_pod(body).job_uid == "another-uid"
+    assert read_pod(pod(meta={"ownerReferences": owners})).job_uid == "another-uid"
 
 
 @pytest.mark.parametrize("garbage", ["", "-1", "1.5", "x", "1e3", "٣", " 1", "1234567890", "0x10"])
 def test_labels_that_hold_no_number_match_no_slot_and_no_attempt(garbage: str) -> None:
-    seen = read_pod(
-        pod(
-            status(BARRIER, running="2026-08-01T10:00:30Z"),
-            labels={
-                "jobset.sigs.k8s.io/job-index": garbage,
-                "jobset.sigs.k8s.io/restart-attempt": garbage,
-            },
-            notes={"jobset-gate.dev/epoch": garbage},
-        )
-    )
-    assert (seen.job_index, seen.attempt) == (NO_INDEX, NO_INDEX)
-    assert seen.epoch == 0
+    labels = {"jobset.sigs.k8s.io/job-index": garbage, "jobset.sigs.k8s.io/restart-attempt": garbage}
+    seen = read_pod(pod(RUNS, labels=labels, notes={"jobset-gate.dev/epoch": garbage}))
+    assert (seen.job_index, seen.attempt, seen.epoch) == (NO_INDEX, NO_INDEX, 0)
 
 
 @pytest.mark.parametrize("none", [None, {}])
 def test_a_pod_without_labels_and_annotations_belongs_nowhere_and_does_no_harm(none: Json | None) -> None:
-    seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"labels": none, "annotations": none}))
+    seen = read_pod(pod(RUNS, meta={"labels": none, "annotations": none}))
     assert (seen.gang, seen.workload_uid, seen.attempt, seen.epoch, seen.index) == ("", "", NO_INDEX, 0, None)
 
 
@@ -176,13 +149,6 @@ def test_null_fields_are_absent_ones() -> None:
     body["status"] |= {"conditions": None, "initContainerStatuses": None, "containerStatuses": None}
     seen = read_pod(body)
     assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, BarrierStage.WAITING, None)
-
-
-def test_a_condition_without_a_time_is_read() -> None:
-    """An API server stores null for it."""
-    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"))
-    body["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "lastTransitionTime": None}]
-    assert read_pod(body).started
 
 
 def test_a_fresh_pod_without_spec_and_status_waits() -> None:
@@ -226,8 +192,8 @@ def test_a_job_knows_its_place() -> None:
 
 @pytest.mark.parametrize(
     "owners",
-    [None, [], [owner("JobSet", "train", "jobset-uid") | {"controller": False}], [owner("JobSet", "train", "another")]],
-    ids=["nobody", "none", "not its controller", "another JobSet"],
+    [None, [owner("JobSet", "train", "jobset-uid") | {"controller": False}], [owner("JobSet", "train", "another")]],
+    ids=["nobody", "not its controller", "another JobSet"],
 )
 def test_a_job_with_the_labels_that_its_jobset_did_not_make_is_of_no_gang(owners: list[Json] | None) -> None:
     body = job()
