@@ -1,14 +1,11 @@
 """The barrier's rule in Python against barrier.sh itself."""
 
-import os
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from jobset_gate import names
-from jobset_gate.injection import container
 from jobset_gate_demo.fake.kubelet.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
-from tests.fakes.eventually import PATIENCE
+from tests.fakes.barrier_process import barrier_process
 
 OWN = BarrierIdentity(uid="u1", attempt="2", epoch="3", limit=0.0)
 CASES = {
@@ -46,17 +43,8 @@ def test_the_script_ends_as_the_rule_says(tmp_path: Path) -> None:
 
 def _run(text: str, file: str, folder: Path) -> BarrierExit:
     folder.mkdir()
-    (folder / file).write_text(text)
-    log = folder / "log"
-    env = {
-        "PATH": os.environ["PATH"],
-        names.ENV_UID: OWN.uid,
-        names.ENV_ATTEMPT: OWN.attempt,
-        names.ENV_EPOCH: OWN.epoch,
-        names.ENV_LIMIT: "0",
-        "JOBSET_GATE_DIR": str(folder),
-        "JOBSET_GATE_TERMINATION_LOG": str(log),
-    }
-    script = Path(container.__file__).with_name("barrier.sh")
-    ended = subprocess.run(["/bin/sh", str(script)], env=env, capture_output=True, timeout=PATIENCE, check=False)  # noqa: S603
-    return BarrierExit(ended.returncode, log.read_text() if log.exists() else "")
+    with barrier_process("dash", folder) as held:
+        held.uid, held.attempt, held.epoch, held.limit = OWN.uid, OWN.attempt, OWN.epoch, "0"
+        held.write(file, text)
+        code = held.run()
+        return BarrierExit(code, held.log.read_text() if held.log.exists() else "")

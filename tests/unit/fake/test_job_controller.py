@@ -1,12 +1,23 @@
 """The embedded cluster's Job controller behaves as the real one does: the same stories run on both."""
 
+from functools import partial
 from typing import Any
+
+import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
-from tests.unit.fake.world import FakeClusterStory, Run, label, living
+from tests.unit.fake.world import FakeClusterStory, Run, living, on_embedded, on_real
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a story on the embedded cluster in virtual time, and again on the real control plane."""
+    if request.param == "embedded":
+        return on_embedded
+    return partial(on_real, request.getfixturevalue("real_plane"))
 
 
 def job(pods: int, **spec: Any) -> dict[str, Any]:
@@ -19,35 +30,27 @@ def job(pods: int, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "job"}, "spec": {**sizes, **spec, "template": template}}
 
 
-def index(pod: dict[str, Any]) -> str | None:
-    return label(pod, names.JOB_COMPLETION_INDEX)
-
-
-def indexes(pods: list[dict[str, Any]]) -> list[str]:
-    return sorted(index(pod) or "" for pod in pods)
-
-
-async def status(world: FakeClusterStory, name: str = "job") -> dict[str, Any]:
-    found: dict[str, Any] = (await world.get(JOBS, name))["status"]
+async def status(world: FakeClusterStory) -> dict[str, Any]:
+    found: dict[str, Any] = (await world.client.get(JOBS, "job", world.namespace))["status"]
     return found
 
 
 def test_an_indexed_job_makes_one_pod_per_index(run: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         made = await world.create(JOBS, job(3))
-        pods = await world.pods(3)
-        assert indexes(pods) == ["0", "1", "2"]
-        for pod in pods:
+        pods = {pod["metadata"]["labels"][names.JOB_COMPLETION_INDEX]: pod for pod in await world.pods(3)}
+        assert sorted(pods) == ["0", "1", "2"]
+        for index, pod in pods.items():
             meta = pod["metadata"]
-            assert meta["name"].startswith(f"job-{index(pod)}-")
-            assert meta["annotations"][names.JOB_COMPLETION_INDEX] == index(pod)
+            assert meta["name"].startswith(f"job-{index}-")
+            assert meta["annotations"][names.JOB_COMPLETION_INDEX] == index
             assert meta["annotations"][names.EPOCH] == "0"
             assert meta["labels"]["own"] == "label"
             assert meta["labels"]["batch.kubernetes.io/job-name"] == meta["labels"]["job-name"] == "job"
             assert meta["labels"][names.JOB_CONTROLLER_UID] == made["metadata"]["uid"]
             assert meta["ownerReferences"][0]["kind"] == "Job"
             assert meta["ownerReferences"][0]["controller"] is True
-            assert pod["spec"]["hostname"] == f"job-{index(pod)}"
+            assert pod["spec"]["hostname"] == f"job-{index}"
             assert [item["name"] for item in pod["spec"]["containers"][0]["env"]] == ["JOB_COMPLETION_INDEX"]
 
     run(story)

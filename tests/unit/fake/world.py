@@ -38,30 +38,25 @@ class FakeClusterStory:
         own = {**body, "metadata": {**body["metadata"], "namespace": self.namespace}}
         return await self.client.create(resource, own)
 
-    async def get(self, resource: Resource, name: str) -> Json:
-        return await self.client.get(resource, name, self.namespace)
-
-    async def until(self, resource: Resource, holds: Callable[[list[Json]], bool], seconds: float = 45.0) -> list[Json]:
+    async def until(self, resource: Resource, holds: Callable[[list[Json]], bool]) -> list[Json]:
         """The namespace's objects of that kind, once `holds` is true of them."""
         async with ObjectView(self.client, resource, self.namespace) as view:
-            await self.actors.until(view.until(holds, seconds))
+            await self.actors.until(view.until(holds, 45.0))
             return view.all()
 
-    async def until_one(
-        self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = 45.0
-    ) -> Json:
+    async def until_one(self, resource: Resource, name: str, holds: Callable[[Json], bool]) -> Json:
         """One object, once it is there and `holds` is true of it."""
 
         def found(objects: list[Json]) -> bool:
             return any(item["metadata"]["name"] == name and holds(item) for item in objects)
 
-        objects = await self.until(resource, found, seconds)
+        objects = await self.until(resource, found)
         return next(item for item in objects if item["metadata"]["name"] == name)
 
     async def until_condition(self, resource: Resource, name: str, kind: str, status: str = "True") -> Json:
         """That condition of an object, once it has that status."""
-        seen = await self.until_one(resource, name, lambda item: has(item, kind, status))
-        return condition(seen, kind) or {}
+        seen = await self.until_one(resource, name, lambda item: condition(item, kind, status) is not None)
+        return condition(seen, kind, status) or {}
 
     async def pods(self, count: int) -> list[Json]:
         """All pods that are alive, once there are so many."""
@@ -99,24 +94,12 @@ def on_real(plane: Real, story: Story) -> None:
     asyncio.run(tell())
 
 
-def condition(item: Json, kind: str) -> Json | None:
-    return next((it for it in item.get("status", {}).get("conditions", ()) if it["type"] == kind), None)
-
-
-def has(item: Json, kind: str, status: str = "True") -> bool:
-    found = condition(item, kind)
-    return found is not None and found["status"] == status
-
-
-def leaving(item: Json) -> bool:
-    return "deletionTimestamp" in item["metadata"]
+def condition(item: Json, kind: str, status: str) -> Json | None:
+    """That condition, if it has that status."""
+    found = item.get("status", {}).get("conditions", ())
+    return next((it for it in found if (it["type"], it["status"]) == (kind, status)), None)
 
 
 def living(pods: list[Json]) -> list[Json]:
-    over = ("Failed", "Succeeded")
-    return [pod for pod in pods if not leaving(pod) and pod.get("status", {}).get("phase") not in over]
-
-
-def label(item: Json, key: str) -> str | None:
-    found: str | None = item["metadata"].get("labels", {}).get(key)
-    return found
+    there = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"])
+    return [pod for pod in there if pod["status"].get("phase") not in ("Failed", "Succeeded")]
