@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from jobset_gate import names
 from jobset_gate.injection import container
 from tests.fakes.eventually import PATIENCE
 from tests.tools.catalog import BUSYBOXES
@@ -93,8 +94,8 @@ class BarrierProcess:
             assert f"{name} " in self.script
             self.script = self.script.replace(f"{name} ", f"{path} ")
         path.unlink()
-        (self.tools / name).write_text(f"#!{shutil.which('bash')}\n{script}\n")
-        (self.tools / name).chmod(0o755)
+        path.write_text(f"#!{shutil.which('bash')}\n{script}\n")
+        path.chmod(0o755)
 
     def start(self) -> subprocess.Popen[str]:
         environment = {
@@ -102,22 +103,20 @@ class BarrierProcess:
             "JOBSET_GATE_DIR": str(self.folder),
             "JOBSET_GATE_STATE": str(self.state),
             "JOBSET_GATE_TERMINATION_LOG": str(self.log),
-            "JOBSET_GATE_UID": self.uid,
-            "JOBSET_GATE_ATTEMPT": self.attempt,
-            "JOBSET_GATE_EPOCH": self.epoch,
-            "JOBSET_GATE_LIMIT": self.limit,
+            names.ENV_UID: self.uid,
+            names.ENV_ATTEMPT: self.attempt,
+            names.ENV_EPOCH: self.epoch,
+            names.ENV_LIMIT: self.limit,
+            container.ENV_POLL: self.poll,
         }
-        if self.poll:
-            environment["JOBSET_GATE_POLL"] = self.poll
         if self.stream:
-            environment |= {"JOBSET_GATE_STREAM": self.stream, "JOBSET_GATE_POD": self.pod}
-        pipe = subprocess.PIPE
+            environment |= {names.ENV_STREAM: self.stream, names.ENV_POD: self.pod}
         process = subprocess.Popen(  # noqa: S603 - it is our own script
-            [SHELLS[self.shell][0], *SHELLS[self.shell][1:], "-c", self.script],
+            [*SHELLS[self.shell], "-c", self.script],
             executable=self.program,
             env=environment,
-            stdout=pipe,
-            stderr=pipe,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
@@ -137,7 +136,9 @@ class BarrierProcess:
         """Whether a release of that text opens the gate. The annotation is looked at second, and always ends it."""
         self.write("verdict", text)
         self.write("annotation", f"timeout {self.uid} {self.attempt} 999999 TimedOut\nnot obeyed\n")
-        return self.run() == 0
+        process = self.start()
+        assert process.communicate(timeout=PATIENCE)[1] == "", "whatever stands there, it complains of nothing"
+        return process.returncode == 0
 
 
 def until_napping(process: subprocess.Popen[str]) -> None:

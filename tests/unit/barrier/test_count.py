@@ -89,6 +89,7 @@ ANNOUNCED = {"pod-workers-0-0": T0}
 PASSED: dict[str, Any] = {"phase": "Succeeded", "stage": BarrierStage.PASSED}
 ONE = jobset(replicated_job(parallelism=1, completions=1))
 TWO_JOBS = jobset(replicated_job(replicas=2, parallelism=1, completions=1))
+TWO_UNNUMBERED = jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False))
 FOUR_OF_TEN = jobset(replicated_job(parallelism=4, completions=10))
 FORTY = jobset(replicated_job(parallelism=40, completions=40))
 WORK_QUEUE = jobset(replicated_job(parallelism=2, completions=None, indexed=False))
@@ -134,11 +135,7 @@ COUNTS = {
         2,
     ),
     "more pods than a NonIndexed Job runs": (
-        gang(
-            *without_index("a", "b"),
-            workload=jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False)),
-            jobs=(job(), job(number=1)),
-        ),
+        gang(*without_index("a", "b"), workload=TWO_UNNUMBERED, jobs=(job(), job(number=1))),
         1,
         2,
     ),
@@ -195,15 +192,14 @@ def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_
 ) -> None:
     """One of two has succeeded; after a resume the other is created again and has not started."""
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
-    done = pod(None, name="done", uid="done", phase="Succeeded", stage=BarrierStage.PASSED)
-    late = waiting_pod(None, name="late", uid="late", epoch=1)
-    seen = gang(done, late, workload=spec, jobs=(job(succeeded=counted_by_its_job),))
-    assert (count.count_gang(seen).started, count.count_gang(seen).expected) == (1, 2)
-    both = gang(
-        done, pod(None, name="late", uid="late", epoch=1), workload=spec, jobs=(job(succeeded=counted_by_its_job),)
+    done = pod(None, name="done", uid="done", **PASSED)
+    late = {"name": "late", "uid": "late", "epoch": 1}
+    waits, runs = (
+        count.count_gang(gang(done, other, workload=spec, jobs=(job(succeeded=counted_by_its_job),)))
+        for other in (waiting_pod(None, **late), pod(None, **late))
     )
-    assert count.count_gang(both).complete
-    assert count.count_gang(both).epoch == 1
+    assert (waits.started, waits.expected) == (1, 2)
+    assert (runs.complete, runs.epoch) == (True, 1)
 
 
 def slots(found: list[MissingSlot]) -> list[tuple[str, PendingReason]]:

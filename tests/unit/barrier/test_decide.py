@@ -56,10 +56,12 @@ def test_a_gang_waits_while_one_pod_is_missing() -> None:
     assert decision.missing_count == 1
 
 
-def test_a_suspended_gang_waits_whatever_runs() -> None:
-    decision = decided(Wait, gang(*BOTH, workload=jobset(suspended=True)))
+@pytest.mark.parametrize("changes", [{}, {"bypass": True}, {"created": T0 - 10**7}], ids=["", "bypassed", "late"])
+def test_a_suspended_gang_waits_whatever_runs(changes: dict[str, Any]) -> None:
+    clock_ = config_map(waiting_since=clock(T0 - 10**6)) if "created" in changes else config_map()
+    decision = decided(Wait, gang(*BOTH, workload=jobset(suspended=True, **changes), config_map=clock_))
     assert decision.condition.message == "suspended"
-    assert (decision.clock, decision.requeue_after) == (None, None)
+    assert decision.requeue_after is None
 
 
 def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
@@ -204,25 +206,21 @@ def test_the_clock_is_that_of(seen: GangSnapshot, expected: WaitingSince | None,
 
 def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     """Also when its ConfigMap is lost: a pod of that generation may still read it."""
-    suspended = jobset(
-        suspended=True, condition=condition("AllPodsStarted", "all started (uid u-1, attempt 0, epoch 0)")
-    )
-    decision = decided(Wait, gang(workload=suspended, config_map=None))
+    decision = decided(Wait, gang(workload=jobset(suspended=True, condition=SAID_RELEASE), config_map=None))
     assert decision.verdict is not None
     assert decision.verdict.generation == generation()
-    decision = decided(Wait, gang(workload=jobset(suspended=True), config_map=config_map(verdict=verdict())))
+    decision = decided(Wait, gang(workload=jobset(suspended=True), config_map=DECIDED))
     assert decision.verdict == verdict()
 
 
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     """Each finds right what the other has put right: they do not answer each other for ever."""
-    written = config_map(waiting_since=clock(NOW + 900))
-    behind = decided(Wait, gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), config_map=written, workload=OLD))
+    waits = gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), workload=OLD)
+    written = msgspec.structs.replace(waits, config_map=config_map(waiting_since=clock(NOW + 900)))
+    behind = decided(Wait, written)
     assert behind.clock == clock(NOW)
-    again = decided(
-        Wait, gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=behind.clock), workload=OLD), NOW + 100
-    )
-    assert again.clock == behind.clock
+    again = msgspec.structs.replace(waits, config_map=config_map(waiting_since=behind.clock))
+    assert decided(Wait, again, NOW + 100).clock == behind.clock
 
 
 def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
@@ -249,36 +247,23 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
 
 
 def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
-    assert_release = decided(Decide, gang(*BOTH, config_map=config_map(waiting_since=clock())), T0 + 300)
-    assert assert_release.verdict.kind is VerdictKind.RELEASE
+    decision = decided(Decide, gang(*BOTH, config_map=config_map(waiting_since=clock())), T0 + 300)
+    assert decision.verdict.kind is VerdictKind.RELEASE
 
 
 def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
-    lenient = jobset(releases_on_timeout=True)
-    decision = decided(
-        Decide, gang(pod(0), waiting_pod(1), workload=lenient, config_map=config_map(waiting_since=clock())), T0 + 300
-    )
+    late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()))
+    decision = decided(Decide, msgspec.structs.replace(late, workload=jobset(releases_on_timeout=True)), T0 + 300)
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert slot(1) in decision.verdict.message
     assert decision.condition.status == "True"
 
 
-@pytest.mark.parametrize("changes", [{"suspended": True}, {"config": Config()}], ids=["suspended", "no timeout"])
-def test_no_timeout(changes: dict[str, Any]) -> None:
-    late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()), workload=jobset(**changes))
-    decision = decided(Wait, late, T0 + 10**7)
-    assert decision.requeue_after is None
-
-
 def test_the_bypass_opens_the_gate_now() -> None:
     decision = decided(Decide, gang(pod(0), waiting_pod(1), workload=jobset(bypass=True)))
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.condition.reason == names.REASON_BYPASSED
-
-
-def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
-    assert isinstance(decide(gang(workload=jobset(bypass=True, suspended=True)), NOW), Wait)
 
 
 # --- When things are not as they should be ---------------------------------------------------------------------------
@@ -307,39 +292,19 @@ def test_another_owners_configmap_keeps_the_gate_closed_and_is_reported() -> Non
     assert decision.requeue_after is not None
 
 
+SAID_RELEASE = condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")
+SAID_TIMEOUT = condition(names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False")
+RELEASED = pod(0, verdict=verdict_codec.render(verdict()))
+FAILED = pod(0, verdict=verdict_codec.render(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)))
 TRACES = {
     "a barrier has passed": (gang(passed(0), waiting_pod(1), config_map=None), VerdictKind.RELEASE),
-    "a pod has the release": (
-        gang(pod(0, verdict=verdict_codec.render(verdict())), waiting_pod(1), config_map=config_map()),
-        VerdictKind.RELEASE,
-    ),
-    "a pod has the timeout": (
-        gang(
-            pod(0, verdict=verdict_codec.render(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))),
-            pod(1),
-            config_map=None,
-        ),
-        VerdictKind.TIMEOUT,
-    ),
+    "a pod has the release": (gang(RELEASED, waiting_pod(1)), VerdictKind.RELEASE),
+    "a pod has the timeout": (gang(FAILED, pod(1), config_map=None), VerdictKind.TIMEOUT),
     "we said so": (
-        gang(
-            pod(0),
-            waiting_pod(1),
-            config_map=None,
-            workload=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
-        ),
+        gang(pod(0), waiting_pod(1), config_map=None, workload=jobset(condition=SAID_RELEASE)),
         VerdictKind.RELEASE,
     ),
-    "we said timeout": (
-        gang(
-            *BOTH,
-            config_map=config_map(),
-            workload=jobset(
-                condition=condition(names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False")
-            ),
-        ),
-        VerdictKind.TIMEOUT,
-    ),
+    "we said timeout": (gang(*BOTH, workload=jobset(condition=SAID_TIMEOUT)), VerdictKind.TIMEOUT),
 }
 
 

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec
-from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Decide, Wait
 from jobset_gate.barrier.model import (
-    ConditionSeen,
     Generation,
     MissingByReason,
     PendingReason,
@@ -22,7 +20,20 @@ from jobset_gate.barrier.model import (
 )
 from jobset_gate.explain import text as said
 from jobset_gate.explain.gang import explain_gang
-from tests.fakes.gangs import T0, UID, clock, config_map, decided, gang, job, jobset, pod, replicated_job, waiting_pod
+from tests.fakes.gangs import (
+    T0,
+    UID,
+    clock,
+    condition,
+    config_map,
+    decided,
+    gang,
+    job,
+    jobset,
+    pod,
+    replicated_job,
+    waiting_pod,
+)
 
 LIMIT = verdict_codec.MESSAGE_LIMIT
 SIZE = 300
@@ -97,9 +108,7 @@ def test_a_lenient_verdict_says_that_the_gate_was_opened() -> None:
 def test_the_verdict_says_what_the_condition_has_said() -> None:
     """And the command line, and the page: one builder."""
     seen = gang(pod(0), waiting_pod(1, detail="no gpu"), config_map=config_map(waiting_since=clock()))
-    waits, late_ = decide(seen, T0 + 299), decide(seen, T0 + 300)
-    assert isinstance(waits, Wait)
-    assert isinstance(late_, Decide)
+    waits, late_ = decided(Wait, seen, T0 + 299), decided(Decide, seen, T0 + 300)
     (group,) = map(said.missing_line, explain_gang(seen, T0 + 299).missing)
     assert group == "1 pod: Unscheduled: no gpu (workers-0/1)"
     assert group in waits.condition.message
@@ -109,10 +118,9 @@ def test_the_verdict_says_what_the_condition_has_said() -> None:
 # --- Conditions -----------------------------------------------------------------------------------------------------
 
 
-def reported(seen_at: float, *pods: object, **changes: object) -> tuple[str, str, str]:
-    decision = decide(gang(*pods, **changes), seen_at)  # type: ignore[arg-type]  # pods and changes as gang() takes them
-    assert isinstance(decision, Wait)
-    return decision.condition.status, decision.condition.reason, decision.condition.message
+def reported(seen_at: float, *pods: PodSeen, **changes: object) -> tuple[str, str, str]:
+    found = decided(Wait, gang(*pods, **changes), seen_at).condition
+    return found.status, found.reason, found.message
 
 
 def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
@@ -131,11 +139,8 @@ def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
 
 
 def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
-    pods = (pod(0), waiting_pod(1))
-    texts = {
-        reported(T0 + seconds, *pods, config_map=config_map(waiting_since=clock())) for seconds in range(0, 300, 7)
-    }
-    assert len(texts) == 1
+    pods, since = (pod(0), waiting_pod(1)), config_map(waiting_since=clock())
+    assert len({reported(T0 + seconds, *pods, config_map=since) for seconds in range(0, 300, 7)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -193,9 +198,7 @@ def test_a_decision_can_be_read_back_from_its_condition(
     """Else it would be lost with its ConfigMap."""
     verdict = Verdict(kind=kind, generation=Generation(UID, attempt, epoch), cause=cause, message=message.strip())
     said = messages.decided(verdict)
-    back = messages.verdict_in_condition(
-        ConditionSeen(status=said.status, reason=said.reason, message=said.message, since=""), UID
-    )
+    back = messages.verdict_in_condition(condition(said.reason, said.message, said.status), UID)
     assert back is not None
     assert msgspec.structs.replace(back, message="") == msgspec.structs.replace(verdict, message="")
 
@@ -210,10 +213,7 @@ def test_a_decision_can_be_read_back_from_its_condition(
     ],
 )
 def test_a_condition_that_tells_of_no_decision_proves_none(reason: str, message: str) -> None:
-    assert (
-        messages.verdict_in_condition(ConditionSeen(status="True", reason=reason, message=message, since=""), UID)
-        is None
-    )
+    assert messages.verdict_in_condition(condition(reason, message), UID) is None
 
 
 def test_a_missing_gate_is_explained_with_what_to_do() -> None:

@@ -86,7 +86,6 @@ def test_a_verdict_that_a_tenant_wrote_brings_no_control_characters_with_it() ->
         "release u-1 0 0",
         "release u-1 0 0 AllPodsStarted more",
         "release  0 0 AllPodsStarted",
-        "release u-1  0 AllPodsStarted",
         "release u-1 0 0 ",
         "release u-1 0 0 Because",
         "release u-1 0 0 AllPodsStarted\n" + "x" * verdict_codec.MAX_VERDICT_LENGTH,

@@ -15,6 +15,7 @@ from tests.fakes.jobsets import (
     barrier,
     changed,
     created,
+    defaulted,
     jobset,
     pod_spec,
     pod_template,
@@ -22,6 +23,9 @@ from tests.fakes.jobsets import (
     updated,
     without,
 )
+
+JOB = ("spec", "replicatedJobs", 0, "template")
+TEMPLATE = (*JOB, "spec", "template")
 
 
 def test_the_barrier_goes_behind_the_users_own_init_containers() -> None:
@@ -31,12 +35,10 @@ def test_the_barrier_goes_behind_the_users_own_init_containers() -> None:
 
 
 def test_each_targeted_pod_template_gets_one_and_the_others_none() -> None:
-    made = created(jobset(replicated(), replicated("auxiliary"), config={"targetReplicatedJobs": ["workers"]}))
+    given = jobset(replicated(), replicated("auxiliary"), config={"targetReplicatedJobs": ["workers"]})
+    made = created(given)
     assert barrier(made, 0)
-    assert pod_template(made, 1) == pod_template(jobset(replicated("auxiliary"), config=False)) | {
-        "spec": {"containers": [{"name": "main", "image": "train:1"}], "restartPolicy": "OnFailure"}
-    }
-    assert "metadata" not in made["spec"]["replicatedJobs"][1]["template"]
+    assert made["spec"]["replicatedJobs"][1] == defaulted(given)["spec"]["replicatedJobs"][1]
 
 
 def test_the_volume_carries_the_gangs_config_map_and_the_pods_own_annotation() -> None:
@@ -89,11 +91,8 @@ def test_the_label_by_which_the_controller_watches_is_on_jobs_and_pods() -> None
 
 
 def test_the_users_labels_and_annotations_stay() -> None:
-    given = changed(jobset(), {"team": "a"}, "spec", "replicatedJobs", 0, "template", "metadata", "labels")
-    given = changed(
-        given, {"note": "x"}, "spec", "replicatedJobs", 0, "template", "spec", "template", "metadata", "annotations"
-    )
-    made = created(given)
+    given = changed(jobset(), {"team": "a"}, *JOB, "metadata", "labels")
+    made = created(changed(given, {"note": "x"}, *TEMPLATE, "metadata", "annotations"))
     assert made["spec"]["replicatedJobs"][0]["template"]["metadata"]["labels"] == {"team": "a", names.GATED: "true"}
     assert pod_template(made)["metadata"]["annotations"] == {"note": "x", names.EPOCH: "0"}
 
@@ -127,8 +126,8 @@ def test_the_barrier_image_is_the_operators_and_the_annotation_overrides_it() ->
     "came", [{names.EPOCH: "7"}, {names.EPOCH: "garbage"}, {names.VERDICT: "release x"}, {names.NUDGE: "x"}]
 )
 def test_the_epoch_starts_at_zero_and_no_pod_is_born_released_whatever_came_in(came: Json) -> None:
-    path = ("spec", "replicatedJobs", 0, "template", "spec", "template", "metadata", "annotations")
-    assert pod_template(created(changed(jobset(), came, *path)))["metadata"]["annotations"] == {names.EPOCH: "0"}
+    made = created(changed(jobset(), came, *TEMPLATE, "metadata", "annotations"))
+    assert pod_template(made)["metadata"]["annotations"] == {names.EPOCH: "0"}
 
 
 def test_its_security_context_passes_pod_security_restricted() -> None:
@@ -209,10 +208,9 @@ def test_a_name_that_is_to_be_generated_is_completed_so_that_the_config_maps_is_
     metadata: Json, name: str
 ) -> None:
     """As the API server would complete it."""
-    given = changed(jobset(), metadata, "metadata")
-    made = created(given, suffix="bcdfg")
+    made = created(changed(jobset(), metadata, "metadata"), suffix="bcdfg")
     assert made["metadata"]["name"] == name
-    volume = pod_spec(made)["volumes"][0]
+    (volume,) = pod_spec(made)["volumes"]
     assert volume["projected"]["sources"][0]["configMap"]["name"] == f"{name}-group-scheduling"
 
 
@@ -238,11 +236,10 @@ def test_a_typed_client_that_adds_and_drops_empty_members_changes_nothing() -> N
 
 
 def test_barriers_and_volumes_that_are_there_twice_become_one() -> None:
-    once = created(jobset())
-    twice = copy.deepcopy(once)
+    twice = created(jobset())
     pod_spec(twice)["initContainers"] *= 2
     pod_spec(twice)["volumes"] *= 2
-    assert created(twice) == once
+    assert created(twice) == created(jobset())
 
 
 def test_a_barrier_that_came_from_another_cluster_is_rendered_again() -> None:
@@ -283,12 +280,10 @@ def test_without_a_url_or_a_token_it_gets_neither(settings: Settings, token: str
     assert it == created(jobset())
 
 
-@pytest.mark.parametrize(("namespace", "place"), [("team-a", "team-a"), (None, "default")])
-def test_the_namespace_is_the_objects_own(namespace: str | None, place: str) -> None:
-    given = without(jobset(), "metadata", "namespace")
-    if namespace:
-        given["metadata"]["namespace"] = namespace
-    assert message(created(given, STREAM, token=TOKEN)) == f"http://gate.system.svc:8082/v1/gangs/{place}/gang/a-token"
+def test_the_namespace_is_the_objects_own() -> None:
+    mine = created(changed(jobset(), "team-a", "metadata", "namespace"), STREAM, token=TOKEN)
+    assert message(mine) == "http://gate.system.svc:8082/v1/gangs/team-a/gang/a-token"
+    assert message(created(without(jobset(), "metadata", "namespace"), STREAM, token=TOKEN)) == GANG + "a-token"
 
 
 def test_a_copy_gets_a_token_of_its_own_in_all_targets() -> None:

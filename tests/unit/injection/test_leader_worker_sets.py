@@ -23,6 +23,8 @@ NOTES = "metadata.annotations"
 GROUP = "spec.leaderWorkerTemplate"
 MARKS = {"labels": {"jobset-gate.dev/gated": "lws"}, "annotations": {"jobset-gate.dev/group-scheduling-config": CONFIG}}
 BARRIER = {"name": names.BARRIER_CONTAINER, "image": "i"}
+STATE = [{"name": names.STATE_VOLUME, "emptyDir": {"sizeLimit": "1Mi"}}]
+MARKED = ("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "labels")
 
 
 def admitted(new: Json, old: Json | None = None, settings: Settings | None = None) -> Json:
@@ -92,15 +94,7 @@ def test_a_config_may_be_added_changed_and_removed_at_any_time() -> None:
 @pytest.mark.parametrize("old", [False, True], ids=["create", "update"])
 def test_marks_without_the_config_are_taken_out_of_a_manifest(old: bool) -> None:
     made = admitted(leader_worker_set(notes=GATED | {names.PREFETCH_IMAGES: "true"}))
-    copied = changed(
-        made,
-        {"app": "x", "jobset-gate.dev/gated": "lws"},
-        "spec",
-        "leaderWorkerTemplate",
-        "workerTemplate",
-        "metadata",
-        "labels",
-    )
+    copied = changed(made, {"app": "x", "jobset-gate.dev/gated": "lws"}, *MARKED)
     del copied["metadata"]["annotations"]
     (worker,) = templates(admitted(copied, made if old else None))
     assert worker["metadata"] == {"labels": {"app": "x"}}
@@ -108,9 +102,8 @@ def test_marks_without_the_config_are_taken_out_of_a_manifest(old: bool) -> None
 
 def test_a_webhook_that_undoes_a_mark_is_found() -> None:
     made = admitted(leader_worker_set(notes=GATED))
-    path = ("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "labels", "jobset-gate.dev/gated")
     for old in (None, made):
-        (error,) = not_injected(without(made, *path), old)
+        (error,) = not_injected(without(made, *MARKED, "jobset-gate.dev/gated"), old)
         assert str(error).startswith(
             f'{GROUP}.workerTemplate.metadata.labels[jobset-gate.dev/gated]: null: must be "lws": jobset-gate'
         )
@@ -141,22 +134,11 @@ REFUSED: list[tuple[Json, str, str]] = [
     ),
     (leader_worker_set(notes=GATED | {AFTER_START: ""}), f"{NOTES}[{AFTER_START}]", ENDLESS),
     (
-        leader_worker_set(notes=GATED, leader=template(nodeSelector={"kubernetes.io/os": "windows"})),
-        f"{LEADER}.nodeSelector[kubernetes.io/os]",
-        "the start barrier cannot run in Windows pods",
-    ),
-    (
         leader_worker_set(notes=GATED, leader=template(containers=[BARRIER])),
         f"{LEADER}.containers[0].name",
         "is reserved",
     ),
-    (
-        leader_worker_set(
-            notes=GATED, worker=template(volumes=[{"name": names.STATE_VOLUME, "emptyDir": {"sizeLimit": "1Mi"}}])
-        ),
-        f"{WORKER}.volumes[0].name",
-        "is reserved",
-    ),
+    (leader_worker_set(notes=GATED, worker=template(volumes=STATE)), f"{WORKER}.volumes[0].name", "is reserved"),
     (
         leader_worker_set(notes=GATED, group={"volumeClaimTemplates": [{"metadata": {"name": names.VOLUME}}]}),
         f"{GROUP}.volumeClaimTemplates[0].metadata.name",
