@@ -78,11 +78,7 @@ def test_a_config_or_annotation_that_is_wrong_is_refused(kind: Kind, notes: Json
     ("pod", "member", "sentence"),
     [
         ({"os": {"name": "windows"}}, ("os", "name"), "the start barrier cannot run in Windows pods"),
-        (
-            {"nodeSelector": {"kubernetes.io/os": "windows"}},
-            ("nodeSelector", "kubernetes.io/os"),
-            "cannot run in Windows",
-        ),
+        ({"nodeSelector": {"kubernetes.io/os": "windows"}}, ("nodeSelector", "kubernetes.io/os"), "in Windows pods"),
         ({"containers": [{"name": names.BARRIER_CONTAINER}]}, ("containers", 0, "name"), "is reserved"),
         ({"initContainers": [{"name": names.BARRIER_CONTAINER}]}, ("initContainers", 0, "name"), "is reserved"),
         ({"volumes": [{"name": names.VOLUME, "emptyDir": {}}]}, ("volumes", 0, "name"), "is reserved"),

@@ -36,37 +36,31 @@ def test_a_jobset_that_never_came_to_the_mutating_webhook_is_refused() -> None:
     assert error.message.startswith("nothing brings log:1, train:1 onto the node before the start barrier: ")
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        (INIT, [], "initContainers"),
-        ((*INIT, 0, "command"), ["true"], "initContainers"),
-        ((*INIT, 0, "env"), [], "initContainers"),
-        ((*INIT, 0, "volumeMounts"), [], "initContainers"),
-        ((*INIT, 0, "name"), "renamed", "initContainers"),
-        ((*TEMPLATE, "spec", "volumes"), None, "volumes"),
-        ((*TEMPLATE, "spec", "volumes", 0, "projected", "sources"), [], "volumes"),
-    ],
-)
-def test_a_barrier_that_another_webhook_broke_is_refused(path: tuple[str | int, ...], value: Any, message: str) -> None:
-    assert paths(changed(created(jobset()), value, *path)) == [f"{POD}.spec.{message}"]
+PLAIN, VOLUMES = jobset(), (*TEMPLATE, "spec", "volumes")
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("given", "path", "value"),
     [
-        ((*INIT, COPIER, "command"), ["true"], "initContainers"),
-        ((*INIT, TRAIN, "command"), ["/bin/true"], "initContainers"),
-        ((*INIT, TRAIN, "command"), None, "initContainers"),
-        ((*INIT, COPIER, "volumeMounts"), [], "initContainers"),
-        ((*INIT, LOG, "volumeMounts"), [], "initContainers"),
-        ((*TEMPLATE, "spec", "volumes", 1, "name"), "renamed", "volumes"),
+        (PLAIN, INIT, []),
+        (PLAIN, (*INIT, 0, "command"), ["true"]),
+        (PLAIN, (*INIT, 0, "env"), []),
+        (PLAIN, (*INIT, 0, "volumeMounts"), []),
+        (PLAIN, (*INIT, 0, "name"), "renamed"),
+        (PLAIN, VOLUMES, None),
+        (PLAIN, (*VOLUMES, 0, "projected", "sources"), []),
+        (PREFETCHING, (*INIT, COPIER, "command"), ["true"]),
+        (PREFETCHING, (*INIT, TRAIN, "command"), ["/bin/true"]),
+        (PREFETCHING, (*INIT, TRAIN, "command"), None),
+        (PREFETCHING, (*INIT, COPIER, "volumeMounts"), []),
+        (PREFETCHING, (*INIT, LOG, "volumeMounts"), []),
+        (PREFETCHING, (*VOLUMES, 1, "name"), "renamed"),
     ],
 )
-def test_a_prefetch_that_another_webhook_broke_is_refused(
-    path: tuple[str | int, ...], value: Any, message: str
+def test_a_barrier_or_a_prefetch_that_another_webhook_broke_is_refused(
+    given: Json, path: tuple[str | int, ...], value: Any
 ) -> None:
-    assert paths(changed(created(PREFETCHING), value, *path)) == [f"{POD}.spec.{message}"]
+    assert paths(changed(created(given), value, *path)) == [f"{POD}.spec.{path[len(TEMPLATE) + 1]}"]
 
 
 @pytest.mark.parametrize(

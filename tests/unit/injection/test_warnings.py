@@ -103,7 +103,7 @@ def test_on_timeout_may_change_until_the_verdict_and_is_warned_about_afterwards(
         ("jobsetgate.dev/on-timeuot", names.ON_TIMEOUT),
         ("jobset-gate.example.com/owner", None),
         ("example.com/bypass", None),
-        *((key, None) for key in names.OUR_JOBSET_ANNOTATIONS),
+        *((key, None) for key in (*names.OUR_JOBSET_ANNOTATIONS, names.POD_GROUP_SUSPENDED)),
     ],
 )
 def test_an_annotation_that_looks_like_ours_is_named_with_what_is_meant(key: str, meant: str | None) -> None:
@@ -122,10 +122,6 @@ def test_an_update_warns_of_new_unknown_annotations_alone() -> None:
     assert [it.partition("]")[0] for it in warnings.warnings(more, stored)] == [
         "metadata.annotations[jobset-gate.dev/bypasss"
     ]
-
-
-def test_the_mark_of_our_own_controller_is_known() -> None:
-    assert warnings.warnings(jobset(notes={names.POD_GROUP_SUSPENDED: "0f3a.1"})) == []
 
 
 def test_unknown_annotations_fill_no_answer() -> None:
