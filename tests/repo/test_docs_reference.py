@@ -51,34 +51,22 @@ def test_every_key_of_ours_has_its_writer_and_its_reader() -> None:
     ] == []
 
 
-def test_every_reason_is_there_with_its_object() -> None:
+def test_every_reason_is_there_with_its_object_and_warning_events_are_marked() -> None:
     documented = {word: of for word, of, _ in reasons.reasons()}
     assert set(documented) == {value for key, value in vars(names).items() if key.startswith("REASON_")}
     assert set(REASONS) - {word for word, of in documented.items() if "pod group" in of} == {names.REASON_TIMED_OUT}
-
-
-def test_warning_events_are_marked() -> None:
-    documented = {word: of for word, of, _ in reasons.reasons()}
     assert [word for word in _WARNINGS | WARNING_REASONS if "a Warning Event" not in documented[word]] == []
     assert [word for word in TRANSIENT_REASONS if "a Normal Event" not in documented[word]] == []
 
 
-def test_every_command_and_every_option_has_its_sentence() -> None:
+def test_every_command_option_setting_and_metric_has_its_sentence() -> None:
     page = (ROOT / FOLDER / "commands.md").read_text()
     assert set(re.findall(r"^## ([a-z-]+)", page, re.MULTILINE)) >= set(command_tree("jobset-gate").commands)
-    rows_ = re.findall(r"^\| `-.+?` \| [^|]*\| ([^|]*)\|$", page.replace("\\|", ""), re.MULTILINE)
-    assert len(rows_) > 60
-    assert [it for it in rows_ if len(it.strip()) < 10] == []
-
-
-def test_every_setting_of_the_file_has_its_sentence() -> None:
-    models = [ControllerSection, *(it.type for it in msgspec.structs.fields(Settings))]
-    silent = [row for model in models for row in settings.fields(model) if len(row[3]) < 10]
-    assert silent == []
-
-
-def test_every_metric_has_a_meaning() -> None:
-    assert [it.name for it in rows() if len(it.meaning) < 10] == []
+    options = re.findall(r"^\| `-.+?` \| [^|]*\| ([^|]*)\|$", page.replace("\\|", ""), re.MULTILINE)
+    assert len(options) > 60
+    sections = (ControllerSection, *(it.type for it in msgspec.structs.fields(Settings)))
+    found = [row[3] for section in sections for row in settings.fields(section)]
+    assert [it for it in (*options, *found, *(it.meaning for it in rows())) if len(it.strip()) < 10] == []
 
 
 def test_exit_codes_are_those_of_the_program() -> None:

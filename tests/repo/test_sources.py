@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from jobset_gate.sources.table import SOURCES
 from tests.repo.files import ROOT
 
@@ -42,17 +40,13 @@ def constants(path: Path) -> Iterator[str]:
             yield it.value
 
 
-@pytest.mark.parametrize("path", files(), ids=name_of)
-def test_the_rules_compare_with_no_name_of_a_source(path: Path) -> None:
+def test_the_rules_compare_with_no_name_of_a_source_and_import_none() -> None:
     marks = {text for it in SOURCES.values() for text in (it.name, it.kind, it.gated, it.config_map_suffix)}
-    assert set(constants(path)) & (marks - {"Job", "true", ""}) <= ALLOWED.get(name_of(path), set())
-
-
-@pytest.mark.parametrize("path", files(), ids=name_of)
-def test_the_rules_import_no_source(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    imported = {it.module or "" for it in ast.walk(tree) if isinstance(it, ast.ImportFrom)}
-    assert not any(module.startswith("jobset_gate.sources") for module in imported)
+    for path in files():
+        known = set(constants(path)) & (marks - {"Job", "true", ""})
+        assert known <= ALLOWED.get(name_of(path), set()), path
+        imports = [it for it in ast.walk(ast.parse(path.read_text())) if isinstance(it, ast.ImportFrom)]
+        assert not any((it.module or "").startswith("jobset_gate.sources") for it in imports), path
 
 
 DEFAULTS = {
