@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +15,6 @@ from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
-from tests.fakes.scripted_server import ScriptedServer
 
 
 class SampleMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -32,11 +30,11 @@ class SampleObject(msgspec.Struct, frozen=True, gc=False):
 
 
 def value_of(thing: SampleObject) -> str | None:
-    """The model of the tests: data.value, where "ignore" is of no interest and "odd" is more than we can take."""
+    """The model of the tests: data.value, where "odd" is more than we can take."""
     value = thing.data["value"]
     if value == "odd":
         raise ValueError(value)
-    return None if value == "ignore" else value
+    return value
 
 
 class InformerHarness:
@@ -49,11 +47,10 @@ class InformerHarness:
         scope: str = "ns",
         label_selector: str = "",
         field_selector: str = "",
-        page_size: int = 500,
-        relist_seconds: float | None = 600.0,
         written_at: Callable[[SampleObject], float | None] = lambda _: None,
-        clock: Callable[[], float] = time.time,
+        **options: Any,
     ) -> None:
+        """`options` of the informer."""
         self.changes: list[tuple[str, str | None, str | None]] = []
         self.problems: list[WatchProblemKind] = []
         source = WatchSource(
@@ -62,11 +59,9 @@ class InformerHarness:
         self.informer: Informer[SampleObject, str] = Informer(
             client,
             source,
-            page_size=page_size,
-            relist_seconds=relist_seconds,
             rng=random.Random(1),  # noqa: S311 - it must repeat
-            clock=clock,
             on_problem=self._problem,
+            **({"relist_seconds": 600.0} | options),
         )
         self._news = asyncio.Event()
 
@@ -103,8 +98,3 @@ async def running_informer(client: Client, **options: Any) -> AsyncIterator[Info
         await watched.informer.wait_synced()
         yield watched
         task.cancel()
-
-
-def same_as(server: ScriptedServer) -> dict[str, str]:
-    """What a fresh list would give."""
-    return {name: thing["data"]["value"] for name, thing in server.objects.items()}

@@ -34,7 +34,6 @@ class LeaseServer(LoopbackServer):
         self.line: Callable[[str], LineFault] = lambda _: LineFault.GOOD
         self.delay = 12.0
         self.writes: list[tuple[float, str]] = []  # (loop time, candidate) of each write that was done
-        self.queries: list[dict[str, str]] = []
         self._late: set[asyncio.Task[object]] = set()
 
     @override
@@ -55,7 +54,6 @@ class LeaseServer(LoopbackServer):
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         candidate = request.headers["User-Agent"]
-        self.queries.append(dict(request.query))
         body = await request.json() if request.method != "GET" else None
         match self.line(candidate):
             case LineFault.HANGS:

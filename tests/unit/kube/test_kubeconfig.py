@@ -57,8 +57,8 @@ async def token_of(access: Access) -> str | None:
     return await access.token()
 
 
-def encoded(path: str | Path) -> str:
-    return base64.b64encode(Path(path).read_bytes()).decode()
+def encoded(path: Path, before: str = "") -> str:
+    return base64.b64encode(before.encode() + path.read_bytes()).decode()
 
 
 CASES: dict[str, Callable[[certs.Certificates], tuple[Json, Json]]] = {
@@ -77,7 +77,7 @@ CASES: dict[str, Callable[[certs.Certificates], tuple[Json, Json]]] = {
     ),
     "a CA with a comment": lambda it: (
         {"token": "t0ken"},
-        {"certificate-authority-data": base64.b64encode("# größer\n".encode() + it.ca.read_bytes()).decode()},
+        {"certificate-authority-data": encoded(it.ca, "# größer\n")},
     ),
     "unverified": lambda _: ({"token": "t0ken"}, {"insecure-skip-tls-verify": True}),
 }
@@ -225,14 +225,9 @@ async def test_a_server_alone_needs_no_kubeconfig(tmp_path: Path, monkeypatch: p
 async def test_which_user_requests_impersonate(tmp_path: Path) -> None:
     stored = {"as": "ada", "as-groups": ["a", "b"], "as-uid": "7", "as-user-extra": {"Ex.am/ple": ["x", "y"]}}
     found = await from_kubeconfig(write(tmp_path, {"token": "t", **stored}, {}))
-    own = [
-        ("Impersonate-User", "ada"),
-        ("Impersonate-Uid", "7"),
-        ("Impersonate-Group", "a"),
-        ("Impersonate-Group", "b"),
-    ]
-    extra = [("Impersonate-Extra-ex.am%2Fple", "x"), ("Impersonate-Extra-ex.am%2Fple", "y")]
-    assert [*found.headers] == [*own, *extra]
+    wanted = [("User", "ada"), ("Uid", "7"), ("Group", "a"), ("Group", "b")]
+    wanted += [("Extra-ex.am%2Fple", "x"), ("Extra-ex.am%2Fple", "y")]
+    assert [*found.headers] == [(f"Impersonate-{key}", value) for key, value in wanted]
     found = await from_kubeconfig(write(tmp_path, {"token": "t"}, {}), Overrides(as_user="bob", as_groups=("c",)))
     assert [*found.headers] == [("Impersonate-User", "bob"), ("Impersonate-Group", "c")]
     with pytest.raises(InvalidKubeConfig, match="without a user"):

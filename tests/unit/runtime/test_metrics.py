@@ -86,10 +86,13 @@ async def test_methods_are_those_of_http_and_the_host_is_the_api_servers(harness
     assert harness.value("rest_client_request_duration_seconds_sum", verb="GET", host="10.0.0.1:6443") == 0.3
 
 
-def test_every_result_is_zero_before_the_first(harness: MetricsHarness) -> None:
+def test_every_result_and_the_leadership_is_zero_before_the_first(harness: MetricsHarness) -> None:
     for result in ("success", "error", "requeue", "requeue_after"):
         assert harness.value("controller_runtime_reconcile_total", controller="gang", result=result) == 0
     assert harness.value("controller_runtime_max_concurrent_reconciles", controller="gang") == 3
+    assert harness.value("leader_election_master_status", name=names.LEASE) == 0
+    harness.metrics.set_leading(True)
+    assert harness.value("leader_election_master_status", name=names.LEASE) == 1
 
 
 @pytest.mark.parametrize(("outcome", "missing"), [("extended", 0), ("forbidden", 1), ("not installed", 0)])
@@ -99,9 +102,3 @@ def test_a_field_that_may_not_be_added_is_missing(harness: MetricsHarness, outco
     passes.observe_pass(outcome)
     assert harness.value("jobset_gate_crd_field_missing") == missing
     assert harness.value("jobset_gate_crd_passes_total", outcome=outcome.replace(" ", "_")) in (1, 2)
-
-
-def test_the_lease_has_a_status_before_anybody_leads(harness: MetricsHarness) -> None:
-    assert harness.value("leader_election_master_status", name=names.LEASE) == 0
-    harness.metrics.set_leading(True)
-    assert harness.value("leader_election_master_status", name=names.LEASE) == 1
