@@ -86,20 +86,15 @@ class MemberCluster(Cluster):
         config = {} if self.shape.timeout is None else {names.TIMEOUT_FIELD: self.shape.timeout}
         notes = notes | {names.CONFIG: json.dumps(config)} | ({} if bare else {names.TOKEN: f"token-{self._pods}"})
         barrier = [] if bare else [{"name": names.BARRIER_CONTAINER}]
-        made = self.api.create(
-            PODS,
-            {
-                "metadata": {
-                    "name": name,
-                    "labels": labels,
-                    "annotations": notes,
-                    "ownerReferences": [owner | {"controller": True}],
-                    "creationTimestamp": stamp(self.now()),
-                },
-                "spec": {"initContainers": barrier, "containers": [{"name": "main"}]},
-                "status": {"phase": "Pending"},
-            },
-        )
+        meta = {
+            "name": name,
+            "labels": labels,
+            "annotations": notes,
+            "ownerReferences": [owner | {"controller": True}],
+            "creationTimestamp": stamp(self.now()),
+        }
+        spec = {"initContainers": barrier, "containers": [{"name": "main"}]}
+        made = self.api.create(PODS, {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
         return str(made["metadata"]["uid"])
 
     def lose_gate(self) -> None:
@@ -278,7 +273,7 @@ class LeaderCluster(MemberCluster):
         sets = {it["metadata"]["uid"] for it in self.api.all(STATEFUL_SETS)} | {"leaders"}
         for pod in self.pods():
             if pod["metadata"]["ownerReferences"][0]["uid"] not in sets:
-                self._terminate(pod)
+                self.evict(pod)
 
     def _make_workers(self) -> None:
         """The StatefulSet of an earlier leader goes on until it is collected."""

@@ -69,14 +69,14 @@ class RingOracle(MemberOracle):
 
     @override
     def removed(self, old: Json) -> None:
-        self.wrongs.append(AssertionError(f"a controller removed {old}"))
+        self._wrong(f"a controller removed {old}")
 
     @override
     def check(self) -> None:
         """Verdicts that pods carry were written before."""
         for pod in map(self._ring.seen, self._api.all(PODS)):
             if pod.verdict and pod.verdict.partition("\n")[0] not in self._heads:
-                self.wrongs.append(AssertionError(f"delivered before it was written: {pod.verdict}"))
+                self._wrong(f"delivered before it was written: {pod.verdict}")
 
     @override
     def _judge(self, replica: Replica, old: Json | None, new: Json) -> None:
@@ -132,19 +132,18 @@ class LeaderOracle(MemberOracle):
         """Only that of an earlier leader (A10)."""
         leader = self._group.leader
         if leader is not None and notes_of(old)[names.JOBSET_UID] == leader["metadata"]["uid"]:
-            self.wrongs.append(AssertionError(f"a controller removed {old}, whose leader is there"))
+            self._wrong(f"a controller removed {old}, whose leader is there")
 
     @override
     def check(self) -> None:
         """Verdicts that pods carry were written before, for the leader of that pod."""
         for pod in self._api.all(PODS):
-            verdict = verdict_codec.parse(notes_of(pod).get(names.VERDICT, ""))
-            uid = pod["metadata"]["uid"]
+            verdict, uid = verdict_codec.parse(notes_of(pod).get(names.VERDICT, "")), pod["metadata"]["uid"]
             if verdict is None:
                 continue
-            its = verdict.generation
-            if (self._group.judge.whose[uid], verdict.kind.value) not in self._decided or its.uid != uid:
-                self.wrongs.append(AssertionError(f"delivered to {uid} before it was written: {verdict}"))
+            decided = (self._group.judge.whose[uid], verdict.kind.value) in self._decided
+            if not decided or verdict.generation.uid != uid:
+                self._wrong(f"delivered to {uid} before it was written: {verdict}")
 
     @override
     def _judge(self, replica: Replica, old: Json | None, new: Json) -> None:

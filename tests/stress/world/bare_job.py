@@ -8,13 +8,12 @@ from jobset_gate import names
 from jobset_gate.kube.resources import JOBS
 from tests.fakes.memory_api import Json
 from tests.stress.world.cluster import Cluster
-from tests.stress.world.facts import alive
+from tests.stress.world.facts import alive, has_ended
 from tests.stress.world.objects import (
     JOBSET,
     completed_of,
     epoch_of,
     failed_of,
-    is_complete,
     job_spec,
     notes_of,
     slot_of,
@@ -87,7 +86,7 @@ class JobCluster(Cluster):
         return str(pod["metadata"]["name"]).startswith(f"{JOBSET}-0-")
 
     def _note_finished(self, job: Json) -> None:
-        if is_complete(job):
+        if has_ended(job):
             return
         mine = [pod for pod in self.pods() if pod["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]]
         succeeded = {slot_of(pod) for pod in mine if pod["status"]["phase"] == "Succeeded"}

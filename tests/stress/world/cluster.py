@@ -13,7 +13,7 @@ from jobset_gate.barrier.model import GangKey, Generation
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.sources.table import SOURCES
 from tests.fakes.memory_api import Api, Json, labels_of
-from tests.stress.world.facts import RawGeneration, alive, barrier, finished, generation_of
+from tests.stress.world.facts import RawGeneration, alive, barrier, finished, generation_of, has_ended
 from tests.stress.world.objects import (
     JOBSET,
     LOADERS,
@@ -28,7 +28,6 @@ from tests.stress.world.objects import (
     failed_of,
     give_up,
     holds,
-    is_complete,
     life_of_jobset,
     notes_of,
     passed,
@@ -90,19 +89,13 @@ class Cluster:
             jobs.append(replicated_job(LOADERS, 1, shape.loaders, "NonIndexed"))
         lenient = names.ON_TIMEOUT_RELEASE if shape.releases_on_timeout else names.ON_TIMEOUT_FAIL
         config = {} if shape.timeout is None else {names.TIMEOUT_FIELD: shape.timeout}
-        made = self.api.create(
-            JOBSETS,
-            {
-                "metadata": {
-                    "name": JOBSET,
-                    "annotations": {names.ON_TIMEOUT: lenient},
-                    "creationTimestamp": stamp(self.now()),
-                },
-                "spec": {"suspend": suspended, names.CONFIG_FIELD: config, "replicatedJobs": jobs},
-                "status": {"restarts": 0},
-            },
-        )
-        self._begin(made)
+        meta = {
+            "name": JOBSET,
+            "annotations": {names.ON_TIMEOUT: lenient},
+            "creationTimestamp": stamp(self.now()),
+        }
+        spec = {"suspend": suspended, names.CONFIG_FIELD: config, "replicatedJobs": jobs}
+        self._begin(self.api.create(JOBSETS, {"metadata": meta, "spec": spec, "status": {"restarts": 0}}))
 
     def delete(self) -> None:
         """Background deletion: the rest is the garbage collector's."""
@@ -181,16 +174,13 @@ class Cluster:
         jobs = {job["metadata"]["uid"] for job in self.api.all(JOBS)}
         for pod in self.api.all(PODS):
             if labels_of(pod)[names.JOB_CONTROLLER_UID] not in jobs:
-                self._terminate(pod)
+                self.evict(pod)
 
     # --- Kubelets --------------------------------------------------------------------------------------------------
 
     def unstarted(self) -> list[Json]:
-        return [
-            pod
-            for pod in self.pods()
-            if alive(pod) and not barrier(pod) and pod["metadata"]["uid"] not in self._unreported
-        ]
+        fresh = (pod for pod in self.pods() if alive(pod) and not barrier(pod))
+        return [pod for pod in fresh if pod["metadata"]["uid"] not in self._unreported]
 
     def first_slot(self, pod: Json) -> bool:
         """Whether the pod is one of the first worker."""
@@ -275,7 +265,7 @@ class Cluster:
         self.fail(pod)
         for job in self.api.all(JOBS):
             mine = job["metadata"]["uid"] == labels_of(pod)[names.JOB_CONTROLLER_UID]
-            if mine and job["spec"]["completionMode"] == "Indexed" and not is_complete(job):
+            if mine and job["spec"]["completionMode"] == "Indexed" and not has_ended(job):
                 self.api.change(JOBS, job["metadata"]["name"], lambda body: give_up(body, slot_of(pod)))
 
     def finish_main(self, pod: Json) -> None:
@@ -284,7 +274,7 @@ class Cluster:
             self._change_pod(pod, lambda body: body["status"].update(phase="Succeeded"))
 
     def evict(self, pod: Json) -> None:
-        self._terminate(pod)
+        self._change_pod(pod, lambda body: body["metadata"].setdefault("deletionTimestamp", stamp(self.now())))
 
     def vanish(self, pod: Json) -> None:
         """Its node is gone, or its termination is over."""
@@ -337,16 +327,16 @@ class Cluster:
     def _fill(self, job: Json) -> None:
         mine = [pod for pod in self.pods() if labels_of(pod)[names.JOB_CONTROLLER_UID] == job["metadata"]["uid"]]
         running = [pod for pod in mine if alive(pod) and pod["status"]["phase"] != "Succeeded"]
-        if job["spec"]["suspend"] or is_complete(job):
+        if job["spec"]["suspend"] or has_ended(job):
             for pod in running:
-                self._terminate(pod)
+                self.evict(pod)
             return
         wanted = set(range(job["spec"]["completions"])) - completed_of(job) - failed_of(job)
         for pod in running:
             if slot_of(pod) in wanted:
                 wanted.discard(slot_of(pod))
             else:
-                self._terminate(pod)
+                self.evict(pod)
         for index in sorted(wanted):
             self._make_pod(job, index)
 
@@ -358,20 +348,14 @@ class Cluster:
         notes = {names.EPOCH: notes_of(job["spec"]["template"])[names.EPOCH]}
         # A NonIndexed Job's pods carry no index; the number is kept for this world's own bookkeeping.
         notes[names.JOB_COMPLETION_INDEX if indexed else "slot"] = str(index)
-        self.api.create(
-            PODS,
-            {
-                "metadata": {
-                    "name": f"{name}-{index}-{self._pods}",
-                    "labels": labels,
-                    "annotations": notes,
-                    "ownerReferences": [{"kind": "Job", "name": name, "uid": uid, "controller": True}],
-                    "creationTimestamp": stamp(self.now()),
-                },
-                "spec": {},
-                "status": {"phase": "Pending"},
-            },
-        )
+        meta = {
+            "name": f"{name}-{index}-{self._pods}",
+            "labels": labels,
+            "annotations": notes,
+            "ownerReferences": [{"kind": "Job", "name": name, "uid": uid, "controller": True}],
+            "creationTimestamp": stamp(self.now()),
+        }
+        self.api.create(PODS, {"metadata": meta, "spec": {}, "status": {"phase": "Pending"}})
 
     def _note_finished(self, job: Json) -> None:
         done = completed_of(job)
@@ -391,6 +375,3 @@ class Cluster:
             references = stored["metadata"].get("ownerReferences") or []
             if references and not owners & {owner["uid"] for owner in references}:
                 self.api.remove(kind, stored["metadata"]["name"])
-
-    def _terminate(self, pod: Json) -> None:
-        self._change_pod(pod, lambda body: body["metadata"].setdefault("deletionTimestamp", stamp(self.now())))

@@ -90,14 +90,10 @@ def give_up(job: Json, index: int) -> None:
     job["status"]["failedIndexes"] = ",".join(map(str, sorted(failed_of(job) | {index} - completed_of(job))))
 
 
-def is_complete(job: Json) -> bool:
-    return has_ended(job)
-
-
 def align(job: Json, wanted: Json) -> None:
     """Suspends, resumes with the JobSet's template of now, and follows an elastic width; not a Job that has ended."""
     spec = wanted["spec"]
-    if is_complete(job):
+    if has_ended(job):
         return
     if job["spec"]["suspend"] and not spec["suspend"]:
         job["spec"]["template"] = spec["template"]

@@ -199,8 +199,8 @@ class Oracle:
 
     def _first(self, replica: Replica, said: RawVerdict, *, doubtful: bool) -> None:
         """It is no repetition. `doubtful`: there is no ConfigMap, or another client has changed it."""
-        if not any((one.uid, one.attempt) == (said.its.uid, said.its.attempt) and one.epoch >= said.its.epoch
-                   for one in self._cluster.began):  # fmt: skip
+        its = said.its
+        if not any((one.uid, one.attempt) == (its.uid, its.attempt) and one >= its for one in self._cluster.began):
             self._wrong(f"{said} is for a generation that has not begun")
         if doubtful and replica.view.recalled is None:
             self._wrong(f"{said} is written without a look at the JobSet")
@@ -246,11 +246,7 @@ class Oracle:
         again = any(facts.parse_verdict(one) == said for one in self._held)
         self._held[text] = self._api.version
         if said.cause == "TimedOut" and not self.skewed and not again:
-            begun = [
-                at
-                for life, at in self._cluster.first_ran.items()
-                if (life.uid, life.attempt) == (said.its.uid, said.its.attempt) and life.epoch <= said.its.epoch
-            ]
+            begun = [at for life, at in self._cluster.first_ran.items() if said.binds(life)]
             timeout = self._cluster.shape.timeout or 0
             if any((one.uid, one.attempt) == (said.its.uid, said.its.attempt) for one in self._moved):
                 begun.append(self._made[said.its.uid])
@@ -276,11 +272,9 @@ class Oracle:
         it = facts.condition(jobset)
         if it is None or it["reason"] not in facts.DECIDED:
             return
-        kind = "release" if it["status"] == "True" else "timeout"
+        decided = {(one.its.uid, one.kind) for one in map(facts.parse_verdict, self._held) if one is not None}
         uid = jobset["metadata"]["uid"]
-        if not any(
-            one.its.uid == uid and one.kind == kind for one in map(facts.parse_verdict, self._held) if one is not None
-        ):
+        if (uid, "release" if it["status"] == "True" else "timeout") not in decided:
             self._wrong(f"JobSet {uid} has a condition that was not decided on it: {it}")
 
     def check(self) -> None:
@@ -292,7 +286,7 @@ class Oracle:
         for passage in self._cluster.passages[self._judged :]:
             said, life = facts.parse_verdict(passage.text), passage.life
             held, began = self._held.get(passage.text), self._cluster.began.get(life)
-            if said is None or not said.binds(RawGeneration(life.uid, life.attempt, life.epoch)):
+            if said is None or not said.binds(life):
                 self._wrong(f"{passage} obeys what does not bind it")
             elif held is None or began is None or held <= began:
                 self._wrong(f"stale: {passage} obeys what no controller decided since its generation began")

@@ -7,6 +7,7 @@ schedule always plays the same way, so a failed one can be cut down and kept as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import NamedTuple
@@ -149,7 +150,7 @@ def play(schedule: Schedule) -> World:
     """Plays it to its end. Raises AssertionError if something forbidden happens."""
     runs = {"startgroup": members.MemberRun, "lws": members.LeaderRun}
     run = runs.get(schedule.shape.source, Run)(schedule)
-    with run.world:
+    with closing(run.world):
         for step in schedule.steps:
             run.take(step)
         run.world.end(schedule.fate)

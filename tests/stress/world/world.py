@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec
-from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
+from jobset_gate.barrier.model import Generation, WaitingSince
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate_demo.fake.clock import EPOCH
 from tests.fakes.instant_loop import InstantLoop
@@ -18,7 +16,7 @@ from tests.stress.members.cluster import LeaderCluster, RingCluster
 from tests.stress.members.oracle import LeaderOracle, RingOracle
 from tests.stress.world.bare_job import JobCluster
 from tests.stress.world.cluster import Cluster
-from tests.stress.world.facts import RawGeneration, alive, finished, generation_of
+from tests.stress.world.facts import CLOCK, VERDICT, alive, condition, finished, generation_of, parse_verdict
 from tests.stress.world.objects import GangShape, holds, life_of_jobset
 from tests.stress.world.oracle import Oracle
 from tests.stress.world.replica import Replica
@@ -48,7 +46,7 @@ class RunEnding:
 
 
 class World:
-    """`with World(shape, replicas) as world:` runs a schedule by calling methods, then `world.end(...)`."""
+    """Runs a schedule by calling methods, then `end`; closed afterwards."""
 
     def __init__(self, shape: GangShape, replicas: int = 1) -> None:
         self.loop = InstantLoop()
@@ -71,14 +69,6 @@ class World:
             return group, LeaderOracle(self.api, group, self.now)
         cluster = (JobCluster if shape.source == "job" else Cluster)(self.api, self.now, shape)
         return cluster, Oracle(self.api, cluster, self.now)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         for replica in self.replicas:
@@ -124,7 +114,7 @@ class World:
             if how.startswith("forge"):
                 body["data"] |= forged
             elif how == "garble":
-                body["data"] = {names.KEY_VERDICT: "release me", names.KEY_WAITING_SINCE: "now", "more": "words"}
+                body["data"] = {VERDICT: "release me", CLOCK: "now", "more": "words"}
             elif how == "empty":
                 body["data"] = {}
             elif how == "disown":
@@ -137,14 +127,12 @@ class World:
     def edit_clock(self, by: float) -> None:
         """A user sets the clock in the ConfigMap to so many seconds from what it shows."""
         stored = self.api.get(CONFIGMAPS, self.cluster.gate)
-        shown = verdict_codec.parse_clock(((stored or {}).get("data") or {}).get(names.KEY_WAITING_SINCE, ""))
+        shown = verdict_codec.parse_clock(((stored or {}).get("data") or {}).get(CLOCK, ""))
         if stored is None or shown is None:
             return
         self.oracle.clock_edited()
-        text = verdict_codec.render_clock(WaitingSince(generation=shown.generation, at=shown.at + by))
-        self.api.change(
-            CONFIGMAPS, self.cluster.gate, lambda body: body["data"].update({names.KEY_WAITING_SINCE: text})
-        )
+        text = {CLOCK: verdict_codec.render_clock(WaitingSince(generation=shown.generation, at=shown.at + by))}
+        self.api.change(CONFIGMAPS, self.cluster.gate, lambda body: body["data"].update(text))
 
     def _forged(self, how: str) -> dict[str, str]:
         """Well-formed news and a clock of a generation that nobody will ever reach."""
@@ -154,14 +142,9 @@ class World:
         life, far = life_of_jobset(jobset), 50
         attempt, epoch = (life.attempt + far, 0) if how == "forge an attempt" else (life.attempt, life.epoch + far)
         its = Generation(life.uid, attempt, epoch)
-        text = verdict_codec.render(
-            Verdict(kind=VerdictKind.RELEASE, generation=its, cause=names.REASON_STARTED, message="forged")
-        )
+        text = f"release {its.uid} {attempt} {epoch} {names.REASON_STARTED}\nforged\n"
         self.cluster.forged.add(text)
-        return {
-            names.KEY_VERDICT: text,
-            names.KEY_WAITING_SINCE: verdict_codec.render_clock(WaitingSince(generation=its, at=self.now())),
-        }
+        return {VERDICT: text, CLOCK: verdict_codec.render_clock(WaitingSince(generation=its, at=self.now()))}
 
     # --- The end ---------------------------------------------------------------------------------------------------
 
@@ -251,30 +234,23 @@ class World:
         jobset = cluster.jobset
         if jobset is None or finished(jobset):
             return
-        reported = next((c for c in jobset["status"].get("conditions", []) if c["type"] == names.CONDITION), None)
+        reported = condition(jobset)
         assert reported is not None, "no condition was written"
         if cluster.suspended:
             assert reported["message"] == "suspended", reported
             return
         stored = self.api.get(CONFIGMAPS, self.cluster.gate)
         assert stored is not None, "there is no gate"
-        kept = stored["data"].get(names.KEY_VERDICT, "")
+        kept = stored["data"].get(VERDICT, "")
         assert kept not in cluster.forged, f"a forged verdict was believed: {kept}"
-        verdict = verdict_codec.parse(kept)
+        verdict, said = verdict_codec.parse(kept), parse_verdict(kept)
         pods = [pod for pod in cluster.pods() if alive(pod)]
         held = [pod["metadata"]["name"] for pod in cluster.waiting() if holds(pod)]
         bypassed = jobset["metadata"]["annotations"].get(names.BYPASS) == "true"
         assert not (bypassed and held), f"held for ever: {held}; {stored['data']}; {reported}"
         assert not bypassed or verdict is not None, f"bypassed, and nothing decided: {reported}"
         lives = [generation_of(pod) for pod in pods] or [life_of_jobset(jobset)]
-        if verdict is not None and all(_covers(verdict, life) for life in lives):
+        if verdict is not None and said is not None and all(map(said.binds, lives)):
             want = messages.decided(verdict)
-            assert (reported["status"], reported["reason"], reported["message"]) == (
-                want.status,
-                want.reason,
-                want.message,
-            )
-
-
-def _covers(verdict: Verdict, life: RawGeneration) -> bool:
-    return verdict.generation.covers(Generation(life.uid, life.attempt, life.epoch))
+            shown = (reported["status"], reported["reason"], reported["message"])
+            assert shown == (want.status, want.reason, want.message)

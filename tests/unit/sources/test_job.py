@@ -34,16 +34,10 @@ def test_parallelism_lowered_by_partial_admission_is_the_number_that_must_start(
     assert workload(bare_job(parallelism=None, completions=None)).targets[0].expected == 1
 
 
-NO_GANG = {
-    "no annotation": bare_job(meta={"annotations": {}}),
-    "no label: the webhook was away": bare_job(meta={"labels": {}}),
-    "a JobSet's label": bare_job(meta={"labels": {"jobset-gate.dev/gated": "true"}}),
-}
-
-
-@pytest.mark.parametrize("name", NO_GANG)
-def test_a_job_without_annotation_or_label_is_no_gang(name: str) -> None:
-    assert read_job(NO_GANG[name]).workload is None
+@pytest.mark.parametrize("meta", [{"annotations": {}}, {"labels": {}}, {"labels": {"jobset-gate.dev/gated": "true"}}])
+def test_a_job_without_the_annotation_or_its_label_is_no_gang(meta: Json) -> None:
+    """The label is missing where the webhook was away; one of a JobSet is another."""
+    assert read_job(bare_job(meta=meta)).workload is None
 
 
 def test_a_wrong_config_is_reported_and_not_believed() -> None:
@@ -67,12 +61,6 @@ def test_a_job_that_ends_is_finished_before_its_last_pod_is_gone(kind: str, fail
     seen = workload(bare_job(status={"conditions": ended}))
     assert (seen.finished, seen.failed, seen.finished_message) == (True, failed, "it is over")
     assert not workload(bare_job(status={"conditions": [ended[0] | {"status": "False"}]})).finished
-
-
-def test_failed_indexes_count_until_the_job_as_a_whole_has_failed() -> None:
-    assert read_job(bare_job(status={"failedIndexes": "1,3-4"})).failed == {1, 3, 4}
-    over = {"failedIndexes": "1", "conditions": [{"type": "FailureTarget", "status": "True"}]}
-    assert read_job(bare_job(status=over)).failed == frozenset()
 
 
 def test_a_job_of_another_controller_is_left_to_it() -> None:

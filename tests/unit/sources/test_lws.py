@@ -55,20 +55,19 @@ def test_a_leader_is_of_its_own_group_and_a_worker_of_none_yet() -> None:
     assert (leader.token, leader.started) == ("token-of-A", True)
 
 
-def changed(body: Json, **labels: str) -> Json:
-    body["metadata"]["labels"] |= labels
+def labelled(body: Json, label: str, value: str) -> Json:
+    body["metadata"]["labels"][label] = value
     return body
 
 
+REPLICA_SET = {"kind": "ReplicaSet", "name": "vllm", "uid": "u", "controller": True}
 NO_MEMBERS: dict[str, Json] = {
     "without an owner": leader_pod(meta={"ownerReferences": []}),
-    "of another owner": leader_pod(
-        meta={"ownerReferences": [{"kind": "ReplicaSet", "name": "vllm", "uid": "u", "controller": True}]}
-    ),
-    "without a name": changed(leader_pod(), **{names.LWS_NAME: ""}),
-    "without an index": changed(leader_pod(), **{names.LWS_WORKER_INDEX: "first"}),
-    "a leader of another name": changed(leader_pod(), **{names.LWS_NAME: "other"}),
-    "a worker of another name": changed(worker_pod(1), **{names.LWS_NAME: "other"}),
+    "of another owner": leader_pod(meta={"ownerReferences": [REPLICA_SET]}),
+    "without a name": labelled(leader_pod(), names.LWS_NAME, ""),
+    "without an index": labelled(leader_pod(), names.LWS_WORKER_INDEX, "first"),
+    "a leader of another name": labelled(leader_pod(), names.LWS_NAME, "other"),
+    "a worker of another name": labelled(worker_pod(1), names.LWS_NAME, "other"),
 }
 
 
@@ -77,14 +76,10 @@ def test_a_pod_that_lws_has_not_made_is_none(case: str) -> None:
     assert lws.pod(decoded(NO_MEMBERS[case], wire.MemberPod)) is None
 
 
-def test_an_annotation_counts_only_if_it_is_addressed_to_the_pod_that_carries_it() -> None:
-    seen = gathered(leader_pod("A", notes=addressed("A-1")), worker_pod(1, notes=addressed("A-1")))
-    assert [pod.verdict for pod in seen.pods] == ["", "release A 0 0 AllPodsStarted\n"]
-
-
-def test_an_annotation_of_another_attempt_proves_nothing() -> None:
-    seen = gathered(leader_pod("A", notes={names.VERDICT: "release A 0 3 AllPodsStarted\n"}))
-    assert [pod.verdict for pod in seen.pods] == [""]
+def test_an_annotation_counts_only_if_it_is_addressed_to_the_pod_that_carries_it_and_its_only_attempt() -> None:
+    pods = (leader_pod("A", notes=addressed("A-1")), worker_pod(1, notes=addressed("A-1")))
+    assert [pod.verdict for pod in gathered(*pods).pods] == ["", "release A 0 0 AllPodsStarted\n"]
+    assert [pod.verdict for pod in gathered(leader_pod("A", notes=addressed("A", 3))).pods] == [""]
 
 
 # --- StatefulSets and LeaderWorkerSets -------------------------------------------------------------------------------
@@ -109,19 +104,14 @@ def test_another_stateful_set_says_nothing(owner: Json | None) -> None:
 
 def test_a_leader_worker_set_without_config_is_not_ours() -> None:
     body = leader_worker_set(notes={names.BYPASS: "true", names.ON_TIMEOUT: "Release"})
+    del body["spec"]["replicas"]
     seen = lws.leader_worker_set(decoded(body, lws_wire.LeaderWorkerSet))
     assert lws.parent(seen) == Parent(LWS_UID, True, True)
+    assert seen is not None
+    assert seen.replicas == 1, "nobody gave any"
     del body["metadata"]["annotations"][names.CONFIG]
     assert lws.leader_worker_set(decoded(body, lws_wire.LeaderWorkerSet)) is None
     assert lws.parent(None) == Parent("", False, False)
-
-
-def test_replicas_that_nobody_gave_are_one() -> None:
-    body = leader_worker_set()
-    del body["spec"]["replicas"]
-    seen = lws.leader_worker_set(decoded(body, lws_wire.LeaderWorkerSet))
-    assert seen is not None
-    assert seen.replicas == 1
 
 
 # --- The gang --------------------------------------------------------------------------------------------------------
@@ -195,17 +185,8 @@ def test_the_size_is_the_leaders_or_that_of_any_pod_and_without_one_there_is_no_
 
 
 def test_read_again_it_keeps_what_its_parent_said_and_its_config_map() -> None:
-    gate = read_config_map(
-        {
-            "metadata": {
-                "name": "vllm-2.lws.group-scheduling",
-                "namespace": "team-a",
-                "labels": {names.GATE: names.GATE_VALUE},
-                "annotations": {names.JOBSET_UID: "A"},
-            },
-            "data": {},
-        }
-    )
+    meta = {"labels": {names.GATE: names.GATE_VALUE}, "annotations": {names.JOBSET_UID: "A"}}
+    gate = read_config_map({"metadata": {"name": "vllm-2.lws.group-scheduling", "namespace": "team-a"} | meta})
     before = msgspec.structs.replace(gathered(leader_pod("A"), parent=Parent(LWS_UID, True, True)), config_map=gate)
     found = lws.regathered(before, [read_pod(leader_pod("A", RUNS))], {})
     assert found is not None

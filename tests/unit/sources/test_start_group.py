@@ -170,14 +170,15 @@ def test_succeeded_pods_of_the_attempt_that_released_them_count_for_it() -> None
     assert (seen.workload.attempt, len(seen.pods)) == (1, 2)
 
 
-def test_the_success_of_a_batch_job_is_final_in_every_attempt() -> None:
-    by_job = owner("Job", "ring", OWNER)
-    done = member("a", PASSED, phase="Succeeded", ownerReferences=[by_job], notes=addressed("a", 0))
+@pytest.mark.parametrize(("api_version", "counts"), [("batch/v1", True), ("batch.volcano.sh/v1alpha1", False)])
+def test_the_success_of_a_batch_job_alone_is_final_in_every_attempt(api_version: str, counts: bool) -> None:
+    by_job = [owner("Job", "ring", OWNER) | {"apiVersion": api_version}]
+    done = member("a", PASSED, phase="Succeeded", ownerReferences=by_job, notes=addressed("a", 0))
     kept = Membership(attempt=0, members=frozenset({"a", "b"}))
-    waiting = gathered(done, member("c", ownerReferences=[by_job]), kept=kept)
-    decision = decided(Wait, waiting, NOW)
-    assert (waiting.workload.attempt, decision.started) == (1, 1)
-    assert isinstance(decide(gathered(done, member("c", RUNS, ownerReferences=[by_job]), kept=kept), NOW), Decide)
+    waiting = gathered(done, member("c", ownerReferences=by_job), kept=kept)
+    assert (waiting.workload.attempt, decided(Wait, waiting, NOW).started) == (1, int(counts))
+    complete = gathered(done, member("c", RUNS, ownerReferences=by_job), kept=kept)
+    assert isinstance(decide(complete, NOW), Decide) is counts
 
 
 def test_what_is_read_again_is_gathered_again() -> None:

@@ -1,11 +1,10 @@
 """Which attempt the pods of a start group are: it lasts while one live pod belongs to it (K5)."""
 
-import msgspec
 import pytest
 
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.member import MemberSeen, Membership, ObjectSeen
-from jobset_gate.barrier.model import BarrierStage, GangKey, PodSeen
+from jobset_gate.barrier.member import Membership
+from jobset_gate.barrier.model import BarrierStage, PodSeen
 from jobset_gate.sources import startgroup
 from tests.fakes.gangs import pod, verdict
 
@@ -26,11 +25,7 @@ ATTEMPTS: dict[str, tuple[list[PodSeen], Membership | None, int]] = {
     "the member is being deleted": ([pod(uid="old", deleting=True), NEW], KEPT, 3),
     "the member has failed": ([pod(uid="old", phase="Failed"), NEW], KEPT, 3),
     "a ConfigMap that was deleted, and all who had its verdict have ended": ([OVER, NEW], None, 3),
-    "a ConfigMap made again by who knew less, and all who had the verdict have ended": (
-        [OVER, NEW],
-        Membership(attempt=0),
-        3,
-    ),
+    "one made again by who knew less, and all who had the verdict have ended": ([OVER, NEW], Membership(attempt=0), 3),
     "the member has succeeded": ([pod(uid="old", phase="Succeeded", verdict=RELEASED), NEW], KEPT, 3),
 }
 
@@ -48,15 +43,3 @@ def test_what_is_remembered_is_not_lost_to_a_config_map_that_was_made_again_and_
     assert startgroup.latest(KEPT, higher) is higher
     assert startgroup.latest(KEPT, None) is KEPT
     assert startgroup.latest(None, made_again) is made_again
-
-
-@pytest.mark.parametrize(("api_version", "counts"), [("batch/v1", True), ("batch.volcano.sh/v1alpha1", False)])
-def test_success_is_final_in_a_batch_job_alone(api_version: str, counts: bool) -> None:
-    owner = ObjectSeen(api_version=api_version, kind="Job", name="train")
-    member = MemberSeen(owner=owner, size=2, timeout=None, bypass=False, releases_on_timeout=False, has_barrier=True)
-    leftover, new = (pod(uid=uid, member=member) for uid in ("leftover", "new"))
-    leftover = msgspec.structs.replace(leftover, phase="Succeeded", stage=BarrierStage.PASSED)
-    key = GangKey("default", "ring.owner", "startgroup")
-    found = startgroup.gather(key, [leftover, new], Membership(attempt=1), None)
-    assert found is not None
-    assert ("leftover" in {one.uid for one in found.pods if one.attempt == found.workload.attempt}) is counts
