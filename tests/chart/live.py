@@ -20,7 +20,7 @@ from jobset_gate_demo.fake.apiserver import ApiServer
 from tests.fakes.admission_reviews import body
 from tests.fakes.jobsets import jobset
 from tests.fakes.service_process import fetch, running_service
-from tests.plane.embedded import write_kubeconfig
+from tests.plane.kubectl import write_kubeconfig
 from tests.plane.ports import free_port
 from webhook import registration
 
@@ -72,7 +72,7 @@ async def _scraped(folder: Path) -> dict[str, str]:
     await server.start()
     try:
         kubeconfig = folder / "kubeconfig"
-        write_kubeconfig(server, kubeconfig)
+        write_kubeconfig(kubeconfig, server.url)
         async with Client(Access(server=server.url)) as client:
             await jobset_crd.install(client)
             mutating, validating = registration.configurations(service=SERVICE, own_namespace=SERVICE.namespace)

@@ -44,24 +44,15 @@ def test_a_secret_with_a_certificate_is_mounted(helm4: Helm, mode: str, secret: 
 def test_our_own_ca_is_in_memory_and_in_one_secret(helm4: Helm) -> None:
     found = helm4.render()
     assert all("secret" not in volume for volume in found.pod("webhook")["spec"]["volumes"])
-    secret = found.one("Secret")
-    assert secret["metadata"]["name"] == "jobset-gate-ca"
-    assert set(secret) == {"apiVersion", "kind", "metadata", "type"}
-    assert secret["type"] == "Opaque"
+    secret = found.one("Secret", "jobset-gate-ca")
+    assert (set(secret), secret["type"]) == ({"apiVersion", "kind", "metadata", "type"}, "Opaque")
     assert "cert-manager.io" not in helm4.text()
     for mode in ("certManager", "secret"):
         assert helm4.render(MODES[mode]).kind("Secret") == []
 
 
 @pytest.mark.parametrize(
-    ("said", "days", "hours"),
-    [
-        ("8760h", "365", "8760"),
-        ("36h", "1.5", "36"),
-        ("90m", "0.0625", "1.5"),
-        ("1h30m", "0.0625", "1.5"),
-        ("2700s", "0.03125", "0.75"),
-    ],
+    ("said", "days", "hours"), [("36h", "1.5", "36"), ("1h30m", "0.0625", "1.5"), ("2700s", "0.03125", "0.75")]
 )
 def test_durations_are_in_the_units_of_the_program(helm4: Helm, said: str, days: str, hours: str) -> None:
     found = helm4.render(at("webhook.certificates", {"caDuration": said, "leafDuration": said}))
@@ -85,8 +76,7 @@ def test_without_an_issuer_a_ca_is_made_in_between(helm4: Helm) -> None:
     signer = found.one(leaf["kind"], leaf["name"])["spec"]
     ca = found.one("Certificate", "jobset-gate-webhook-ca")["spec"]
     assert signer == {"ca": {"secretName": ca["secretName"]}}
-    assert ca["isCA"] is True
-    assert ca["duration"] == "8760h"
+    assert (ca["isCA"], ca["duration"]) == (True, "8760h")
     assert found.one("Issuer", ca["issuerRef"]["name"])["spec"] == {"selfSigned": {}}
 
 

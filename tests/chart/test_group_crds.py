@@ -5,12 +5,10 @@ import pytest
 from controllers.podgroups import crds
 from jobset_gate import names
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
-from tests.chart.cluster import ChartRelease, fresh_release
+from tests.chart.cluster import fresh_release
 from tests.chart.helm import Helm, Json, at, merged
 from tests.chart.samples import SAMPLES
-from tests.fakes.eventually import PATIENCE
 from tests.plane.planes import Real
 
 
@@ -18,15 +16,6 @@ def test_the_chart_has_none(helm4: Helm) -> None:
     for values in SAMPLES.values():
         found = helm4.render(merged(values, at("groups.enabled", True)))
         assert found.kind("CustomResourceDefinition") == []
-
-
-async def made_by_the_controller(client: Client, release: ChartRelease) -> None:
-    for name, group in crds.GROUPS.items():
-        try:
-            await client.create(CRDS, crds.manifest(group), field_manager=crds.MANAGER)
-        except AlreadyExists:
-            continue
-        await release.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", f"--timeout={PATIENCE}s")
 
 
 async def uids(client: Client, namespace: str) -> dict[str, str]:
@@ -38,9 +27,9 @@ async def uids(client: Client, namespace: str) -> dict[str, str]:
 
 @pytest.mark.real
 async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(real_plane: Real, helm4: Helm) -> None:
+    """The plane has their kinds, as a controller makes them."""
     async with fresh_release(real_plane, helm4) as release, real_plane.client() as client:
         await release.install()
-        await made_by_the_controller(client, release)
         for group, resource in POD_GROUPS.items():
             spec = {"minMembers" if group == names.KEP24_GROUP else "minMember": 3}
             await client.create(resource, {"metadata": {"name": "ring"}, "spec": spec}, release.namespace)

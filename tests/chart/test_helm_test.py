@@ -57,11 +57,7 @@ async def test_without_jobset_it_says_so(helm4: Helm, embedded_plane: Plane) -> 
 
 @pytest.mark.parametrize(
     ("release", "given", "where"),
-    [
-        ("jobset-gate-system", "", "default"),
-        ("default", "", "kube-public"),
-        ("default", "team", "team"),
-    ],
+    [("jobset-gate-system", "", "default"), ("default", "", "kube-public"), ("default", "team", "team")],
 )
 def test_it_never_runs_in_the_namespace_of_the_release(helm4: Helm, release: str, given: str, where: str) -> None:
     """It is exempt from the webhook."""

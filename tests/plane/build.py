@@ -31,9 +31,7 @@ def build(into: Path, say: Callable[[str], None]) -> str:
     return version
 
 
-def compiled(
-    module: Path, package: str, output: Path, *, stamps: Mapping[str, str], say: Callable[[str], None]
-) -> str:
+def compiled(module: Path, package: str, output: Path, *, stamps: Mapping[str, str], say: Callable[[str], None]) -> str:
     """A program out of the module in a folder, its string variables set to `stamps`; the answer is Go's version."""
     go, version = toolchain(say)
     variables = " ".join(f"-X {key}={value}" for key, value in stamps.items())

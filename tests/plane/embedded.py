@@ -1,6 +1,5 @@
 """The embedded API server as a plane."""
 
-import json
 from pathlib import Path
 
 from jobset_gate.kube.access import Access
@@ -8,19 +7,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES
 from jobset_gate_demo.fake.apiserver import ApiServer
 from tests.fakes.faults import Faults
-from tests.plane.kubectl import Kubectl
-
-
-def write_kubeconfig(server: ApiServer, file: Path) -> None:
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "embedded", "cluster": {"server": server.url}}],
-        "users": [{"name": "embedded", "user": {}}],
-        "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": "embedded"}}],
-        "current-context": "embedded",
-    }
-    file.write_text(json.dumps(config))
+from tests.plane.kubectl import Kubectl, write_kubeconfig
 
 
 class Embedded:
@@ -31,7 +18,7 @@ class Embedded:
     def __init__(self, server: ApiServer, faults: Faults, kubectl: str, folder: Path) -> None:
         self.server, self.faults = server, faults
         self.kubeconfig = folder / "kubeconfig"
-        write_kubeconfig(server, self.kubeconfig)
+        write_kubeconfig(self.kubeconfig, server.url)
         self.kubectl = Kubectl(kubectl, self.kubeconfig, folder / "kubectl")
 
     @property

@@ -14,6 +14,20 @@ class KubectlFailed(Exception):
     """It ended with another code than 0; the message is the command and what it said."""
 
 
+def write_kubeconfig(file: Path, server: str, *, user: Mapping[str, str] | None = None, ca: Path | None = None) -> None:
+    cluster = {"server": server} | ({"certificate-authority": str(ca)} if ca else {})
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "plane", "cluster": cluster}],
+        "users": [{"name": "admin", "user": user or {}}],
+        "contexts": [{"name": "plane", "context": {"cluster": "plane", "user": "admin"}}],
+        "current-context": "plane",
+    }
+    file.write_bytes(msgspec.json.encode(config))
+    file.chmod(0o600)
+
+
 @dataclass(frozen=True, slots=True)
 class KubectlResult:
     """How a command ended."""

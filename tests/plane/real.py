@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from tests.plane import audit, certs, components
 from tests.plane.admin import Admin, context
+from tests.plane.kubectl import write_kubeconfig
 from tests.plane.places import Binaries
 from tests.plane.ports import free_ports
 from tests.plane.provide import provide
@@ -203,8 +204,8 @@ class RealPlane:
         layout = components.Layout(
             binaries, folder, certificates, folder / "kubeconfig", etcd_port, peer_port, api_port, self._features
         )
-        layout.kubeconfig.write_text(json.dumps(_kubeconfig(layout)))
-        layout.kubeconfig.chmod(0o600)
+        user = {"client-certificate": str(certificates.admin.cert), "client-key": str(certificates.admin.key)}
+        write_kubeconfig(layout.kubeconfig, f"https://127.0.0.1:{api_port}", user=user, ca=certificates.ca)
         self._layout = layout
         self._admin = Admin(api_port, context(certificates))
         self._run("etcd", components.etcd(layout))
@@ -249,17 +250,3 @@ def _post(url: str, body: dict[str, object]) -> Any:
     request = urllib.request.Request(url, json.dumps(body).encode())  # noqa: S310 - http on loopback
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
         return json.load(answer)
-
-
-def _kubeconfig(layout: components.Layout) -> dict[str, object]:
-    certificates = layout.certificates
-    user = {"client-certificate": str(certificates.admin.cert), "client-key": str(certificates.admin.key)}
-    cluster = {"server": f"https://127.0.0.1:{layout.api_port}", "certificate-authority": str(certificates.ca)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "plane", "cluster": cluster}],
-        "users": [{"name": "admin", "user": user}],
-        "contexts": [{"name": "plane", "context": {"cluster": "plane", "user": "admin", "namespace": "default"}}],
-        "current-context": "plane",
-    }

@@ -5,40 +5,43 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 
 from jobset_gate.podgroups.model import Format
-from tests.flow.installed import CHART, RELEASE, rendered
+from tests.chart.helm import RELEASE, Helm, Json, at, defaults, merged
 from tests.flow.rights import Right, granted
 from tests.repo.files import ROOT
+from tests.tools import catalog
 
 DOCUMENT = (ROOT / "docs" / "rbac.md").read_text()
 OWN = "somewhere"
-RENDERINGS = {
-    "as it comes": (),
-    "cert-manager": ("webhook.certificates.mode=certManager",),
-    "a certificate that is brought": ("webhook.certificates.mode=secret", "webhook.certificates.secretName=mine"),
-    "the field is taken out again": ("crds.keep=false",),
-    "the annotation form alone": ("crds.extendJobSet=false",),
-    "JobSets alone": ("gangs.sources={jobset}", "groups.enabled=false"),
-    "start groups": ("gangs.sources={jobset,startgroup}", "groups.enabled=false"),
-    "start groups and cert-manager": (
-        "gangs.sources={jobset,startgroup}",
-        "webhook.certificates.mode=certManager",
-    ),
-    "LeaderWorkerSets": ("gangs.sources={jobset,lws}", "groups.enabled=false"),
-    "LeaderWorkerSets and cert-manager": ("gangs.sources={jobset,lws}", "webhook.certificates.mode=certManager"),
-    "every source": ("gangs.sources={jobset,job,lws,startgroup}",),
-    "no patches": ("controller.patchConcurrency=0",),
-    "one controller": ("controller.replicaCount=1", "controller.leaderElection.enabled=false"),
-    "no test": ("tests.enabled=false",),
-    "no groups": ("groups.enabled=false",),
-    "nobody looks for room": ("groups.capacityCheck=Off",),
-    "kinds are brought by others": ("crds.podGroups=false",),
-    "handed over": ("groups.native=On",),
-    "the status page": ("statusPage.enabled=true",),
-    **{f"only {way}": (f"groups.ways={{{way}}}",) for way in Format},
+CERT_MANAGER = at("webhook.certificates.mode", "certManager")
+RENDERINGS: dict[str, Json] = {
+    "as it comes": {},
+    "cert-manager": CERT_MANAGER,
+    "a certificate that is brought": at("webhook.certificates", {"mode": "secret", "secretName": "mine"}),
+    "the field is taken out again": at("crds.keep", False),
+    "the annotation form alone": at("crds.extendJobSet", False),
+    "JobSets alone": {"gangs": {"sources": ["jobset"]}, "groups": {"enabled": False}},
+    "start groups": {"gangs": {"sources": ["jobset", "startgroup"]}, "groups": {"enabled": False}},
+    "start groups and cert-manager": merged(at("gangs.sources", ["jobset", "startgroup"]), CERT_MANAGER),
+    "LeaderWorkerSets": {"gangs": {"sources": ["jobset", "lws"]}, "groups": {"enabled": False}},
+    "LeaderWorkerSets and cert-manager": merged(at("gangs.sources", ["jobset", "lws"]), CERT_MANAGER),
+    "every source": at("gangs.sources", ["jobset", "job", "lws", "startgroup"]),
+    "no patches": at("controller.patchConcurrency", 0),
+    "one controller": at("controller", {"replicaCount": 1, "leaderElection": {"enabled": False}}),
+    "no test": at("tests.enabled", False),
+    "no groups": at("groups.enabled", False),
+    "nobody looks for room": at("groups.capacityCheck", "Off"),
+    "kinds are brought by others": at("crds.podGroups", False),
+    "handed over": at("groups.native", "On"),
+    "the status page": at("statusPage.enabled", True),
+    **{f"only {way}": at("groups.ways", [way.value]) for way in Format},
 }
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    return Helm(4, catalog.helm(4), tmp_path_factory.mktemp("helm"))
 
 
 @cache
@@ -83,34 +86,16 @@ def _is(condition: str, values: dict[str, Any]) -> bool:
     return bool(there & set(wanted.lower().split(" or "))) != bool(negated)
 
 
-def effective(settings: tuple[str, ...]) -> dict[str, Any]:
-    """The chart's values with these on top."""
-    values: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
-    for setting in settings:
-        path, _, value = setting.partition("=")
-        *parents, last = path.split(".")
-        place = values
-        for key in parents:
-            place = place[key]
-        place[last] = value if value in ("On", "Off") else _read(value)
-    return values
-
-
-def _read(value: str) -> Any:
-    """As Helm reads it: {a,b} is a list."""
-    return value[1:-1].split(",") if value.startswith("{") else yaml.safe_load(value)
-
-
 @pytest.mark.parametrize("rendering", RENDERINGS)
-async def test_the_document_says_what_the_chart_gives(rendering: str) -> None:
-    manifests = await rendered(OWN, *RENDERINGS[rendering])
+def test_the_document_says_what_the_chart_gives(helm: Helm, rendering: str) -> None:
+    manifests = list(helm.render(RENDERINGS[rendering], namespace=OWN).all)
     assert [one["metadata"]["name"] for one in manifests if one["kind"].endswith("Role") and too_broad(one)] == []
     accounts = {one["metadata"]["name"] for one in manifests if one["kind"] == "ServiceAccount"}
     assert accounts <= written().keys()
+    values = merged(defaults(), RENDERINGS[rendering])
     for account in written():
-        gives = granted(manifests, account, OWN)
         # The rights of `helm test` lie in the namespace where it tries.
-        assert said(account, effective(RENDERINGS[rendering])) == gives, account
+        assert said(account, values) == granted(manifests, account, OWN), account
 
 
 def too_broad(role: dict[str, Any]) -> bool:
@@ -118,6 +103,6 @@ def too_broad(role: dict[str, Any]) -> bool:
     return "*" in str(role["rules"]) or bool(role.get("aggregationRule"))
 
 
-async def test_without_rbac_of_the_chart_there_is_none() -> None:
-    kinds = {one["kind"] for one in await rendered(OWN, "rbac.create=false", "tests.enabled=false")}
+def test_without_rbac_of_the_chart_there_is_none(helm: Helm) -> None:
+    kinds = {one["kind"] for one in helm.render({"rbac": {"create": False}, "tests": {"enabled": False}}).all}
     assert not kinds & {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}

@@ -21,12 +21,8 @@ def shown(since: str = AT_30, status: str = "True", reason: str = names.REASON_S
     return ConditionSeen(status=status, reason=reason, message="", since=since)
 
 
-def workers(**changes: Any) -> ReplicatedJobSeen:
-    return gangs.replicated_job(**changes)
-
-
 def made(*pods: PodTimeline, gate: Any = None, job: ReplicatedJobSeen | None = None, **jobset: Any) -> Timeline:
-    return gang_timeline(gangs.jobset(job or workers(), **jobset), gate, pods, T0 + 60)
+    return gang_timeline(gangs.jobset(job or gangs.replicated_job(), **jobset), gate, pods, T0 + 60)
 
 
 def test_the_timeline_of_a_job_is_called_after_it_and_numbers_its_pods() -> None:
@@ -89,7 +85,7 @@ def test_the_pod_that_lives_stands_for_its_slot() -> None:
 
 
 def test_all_pods_of_a_job_without_indexes_are_shown() -> None:
-    job = workers(indexed=False, parallelism=3, completions=3)
+    job = gangs.replicated_job(indexed=False, parallelism=3, completions=3)
     it = made(*(held(None, name=name) for name in "cab"), held(None, name="d", alive=False), job=job)
     assert [one.slot for one in it.pods] == ["a", "b", "c"]
 
@@ -105,7 +101,10 @@ def test_a_replacement_does_not_stretch_the_start() -> None:
 @pytest.mark.parametrize(
     ("it", "note"),
     [
-        (made(held(0), job=workers(parallelism=4, completions=4)), "3 pods of 4 are gone or were never made"),
+        (
+            made(held(0), job=gangs.replicated_job(parallelism=4, completions=4)),
+            "3 pods of 4 are gone or were never made",
+        ),
         (made(pod(0, at={"created": 0, "scheduled": 1, "started": 2})), "Events, which live an hour"),
         (made(msgspec.structs.replace(held(0), barrier_runs=2)), "ran more than once"),
     ],
