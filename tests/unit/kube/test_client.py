@@ -1,6 +1,5 @@
 """The verbs, what is repeated, and what becomes of errors."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from itertools import pairwise
@@ -17,6 +16,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_stale_patch
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, NODES, PODS, native_pod_groups
 from jobset_gate.kube.transport import TOO_LONG, LineSplitter
+from jobset_gate.runtime.clock import monotonic as now
 from tests.fakes.informer_harness import running_informer
 from tests.fakes.loopback_server import Answer
 from tests.fakes.scripted_server import ScriptedServer, abort_connection, no_response, refusal, stream_of
@@ -38,10 +38,6 @@ CREATES: dict[str, Verb] = {
 }
 ALL = READS | CHANGES | CREATES
 APPLIED = {"fieldManager": "jobset-gate", "force": "true"}
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def always(server: ScriptedServer, *answers: Answer) -> None:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.transport import LONGEST_LINE
+from jobset_gate.runtime.clock import monotonic as now
 from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, SampleMeta, SampleObject, running_informer
 from tests.fakes.loopback_server import Answer
@@ -24,10 +25,6 @@ from tests.fakes.scripted_server import (
 )
 
 ERROR_410 = b'{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","code":410}}\n'
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def watches_since(server: ScriptedServer, start: float) -> list[float]:

@@ -12,12 +12,9 @@ import pytest
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError, LeadershipLost, NotLeader
+from jobset_gate.runtime.clock import monotonic as now
 from jobset_gate.runtime.leader_election import LeaderElector
 from tests.fakes.lease_server import LeaseServer, LineFault, random_lines
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 @pytest.fixture

@@ -5,11 +5,8 @@ import random
 
 import pytest
 
+from jobset_gate.runtime.clock import monotonic as now
 from jobset_gate.runtime.workqueue import QueueMetrics, WorkQueue
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 @pytest.fixture
