@@ -12,6 +12,7 @@ from jobset_gate.barrier.decision import Blocked, Decide, Enforce, Ignore, Wait
 from jobset_gate.barrier.model import (
     BarrierStage,
     Config,
+    ConfigMapSeen,
     GangSnapshot,
     PendingReason,
     PodSeen,
@@ -43,13 +44,23 @@ OLD = jobset(created=T0 - 900)
 BOTH = (pod(0), pod(1))
 
 
+def half(**changes: Any) -> GangSnapshot:
+    """Of two pods one has started."""
+    return gang(pod(0), waiting_pod(1), **changes)
+
+
+def since(at: float = T0, **where: Any) -> ConfigMapSeen:
+    """A ConfigMap that holds a clock."""
+    return config_map(waiting_since=clock(at, **where))
+
+
 def passed(index: int, **changes: Any) -> PodSeen:
     fields: dict[str, Any] = {"stage": BarrierStage.PASSED, "phase": "Running"} | changes
     return pod(index, **fields)
 
 
 def test_a_gang_waits_while_one_pod_is_missing() -> None:
-    decision = decided(Wait, gang(pod(0), waiting_pod(1)))
+    decision = decided(Wait, half())
     assert decision.condition.status == "False"
     assert decision.condition.reason == names.REASON_WAITING
     assert decision.condition.message.startswith(f"1/2 pods started; missing: 1 pod: Unscheduled ({slot(1)}); ")
@@ -58,7 +69,7 @@ def test_a_gang_waits_while_one_pod_is_missing() -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"bypass": True}, {"created": T0 - 10**7}], ids=["", "bypassed", "late"])
 def test_a_suspended_gang_waits_whatever_runs(changes: dict[str, Any]) -> None:
-    clock_ = config_map(waiting_since=clock(T0 - 10**6)) if "created" in changes else config_map()
+    clock_ = since(T0 - 10**6) if "created" in changes else config_map()
     decision = decided(Wait, gang(*BOTH, workload=jobset(suspended=True, **changes), config_map=clock_))
     assert decision.condition.message == "suspended"
     assert decision.requeue_after is None
@@ -129,11 +140,12 @@ def test_a_verdict_names_the_highest_epoch(seen: GangSnapshot, epoch: int) -> No
 
 
 RESUMED = jobset(replicated_job(epoch=1))
-AHEAD = config_map(waiting_since=clock(T0 - 900, attempt=1))
-KEPT = config_map(waiting_since=clock(T0 - 200))
+AHEAD = since(T0 - 900, attempt=1)
+KEPT = since(T0 - 200)
+OTHERS = config_map(workload_uid="u-0", verdict=verdict(), waiting_since=clock())
 WAITS = {
     # Kubelets round down, so a second is granted.
-    "the first started pod": (gang(pod(0), waiting_pod(1)), clock(T0 + 1), T0 + 301),
+    "the first started pod": (half(), clock(T0 + 1), T0 + 301),
     # By the controller's clock, and in no whole seconds.
     "the first announcement": (
         gang(waiting_pod(0), waiting_pod(1), announced={"pod-workers-0-1": T0 + 2.25}),
@@ -153,17 +165,9 @@ WAITS = {
         None,
     ),
     "a node's clock ahead": (gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), clock(NOW), NOW + 300),
-    "a stored clock": (gang(pod(0), waiting_pod(1), config_map=KEPT, workload=OLD), clock(T0 - 200), T0 + 100),
-    "a stored clock before the JobSet": (
-        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 - 3600)), workload=OLD),
-        clock(T0 + 1),
-        T0 + 301,
-    ),
-    "a stored clock in the future": (
-        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 + 3600)), workload=OLD),
-        clock(T0 + 1),
-        T0 + 301,
-    ),
+    "a stored clock": (half(config_map=KEPT, workload=OLD), clock(T0 - 200), T0 + 100),
+    "a stored clock before the JobSet": (half(config_map=since(T0 - 3600), workload=OLD), clock(T0 + 1), T0 + 301),
+    "a stored clock in the future": (half(config_map=since(T0 + 3600), workload=OLD), clock(T0 + 1), T0 + 301),
     "resumed, no pod yet": (
         gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), workload=RESUMED, config_map=KEPT),
         None,
@@ -181,19 +185,9 @@ WAITS = {
         NOW + 300,
     ),
     # The cached JobSet is older than the other client's.
-    "a clock of a later attempt": (gang(pod(0), waiting_pod(1), config_map=AHEAD), AHEAD.waiting_since, None),
-    "no timeout": (
-        gang(pod(0), waiting_pod(1), workload=jobset(config=Config()), config_map=config_map(waiting_since=clock())),
-        clock(),
-        None,
-    ),
-    "another JobSet's ConfigMap": (
-        gang(
-            pod(0), waiting_pod(1), config_map=config_map(workload_uid="u-0", verdict=verdict(), waiting_since=clock())
-        ),
-        clock(T0 + 1),
-        T0 + 301,
-    ),
+    "a clock of a later attempt": (half(config_map=AHEAD), AHEAD.waiting_since, None),
+    "no timeout": (half(workload=jobset(config=Config()), config_map=since()), clock(), None),
+    "another JobSet's ConfigMap": (half(config_map=OTHERS), clock(T0 + 1), T0 + 301),
 }
 
 
@@ -216,7 +210,7 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     """Each finds right what the other has put right: they do not answer each other for ever."""
     waits = gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), workload=OLD)
-    written = msgspec.structs.replace(waits, config_map=config_map(waiting_since=clock(NOW + 900)))
+    written = msgspec.structs.replace(waits, config_map=since(NOW + 900))
     behind = decided(Wait, written)
     assert behind.clock == clock(NOW)
     again = msgspec.structs.replace(waits, config_map=config_map(waiting_since=behind.clock))
@@ -235,7 +229,7 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
     late = gang(
         pod(0),
         waiting_pod(1, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"),
-        config_map=config_map(waiting_since=clock()),
+        config_map=since(),
     )
     decision = decided(Decide, late, T0 + 300)
     assert decision.verdict.kind is VerdictKind.TIMEOUT
@@ -247,13 +241,12 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
 
 
 def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
-    decision = decided(Decide, gang(*BOTH, config_map=config_map(waiting_since=clock())), T0 + 300)
+    decision = decided(Decide, gang(*BOTH, config_map=since()), T0 + 300)
     assert decision.verdict.kind is VerdictKind.RELEASE
 
 
 def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
-    late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()))
-    decision = decided(Decide, msgspec.structs.replace(late, workload=jobset(releases_on_timeout=True)), T0 + 300)
+    decision = decided(Decide, half(workload=jobset(releases_on_timeout=True), config_map=since()), T0 + 300)
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert slot(1) in decision.verdict.message
@@ -261,7 +254,7 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
 
 
 def test_the_bypass_opens_the_gate_now() -> None:
-    decision = decided(Decide, gang(pod(0), waiting_pod(1), workload=jobset(bypass=True)))
+    decision = decided(Decide, half(workload=jobset(bypass=True)))
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.condition.reason == names.REASON_BYPASSED
 
@@ -301,7 +294,7 @@ TRACES = {
     "a pod has the release": (gang(RELEASED, waiting_pod(1)), VerdictKind.RELEASE),
     "a pod has the timeout": (gang(FAILED, pod(1), config_map=None), VerdictKind.TIMEOUT),
     "we said so": (
-        gang(pod(0), waiting_pod(1), config_map=None, workload=jobset(condition=SAID_RELEASE)),
+        half(config_map=None, workload=jobset(condition=SAID_RELEASE)),
         VerdictKind.RELEASE,
     ),
     "we said timeout": (gang(*BOTH, workload=jobset(condition=SAID_TIMEOUT)), VerdictKind.TIMEOUT),

@@ -90,24 +90,16 @@ READ: dict[str, tuple[Json, dict[str, Any]]] = {
         for bypass, late in (("True", "release"), ("", ""))
     },
     **{
-        f"a status of a JobSet that has ended: {status}": (
-            jobset() | {"status": status},
-            {"finished": True, "failed": "Failed" in str(status)},
-        )
-        for status in (
-            {"terminalState": "Completed"},
-            {"terminalState": "Failed"},
-            {"conditions": [{"type": "Failed", "status": "True"}]},
-            {"conditions": [{"type": "Completed", "status": "True"}]},
-        )
-    },
-    **{
-        f"a status of one that has not: {status}": (jobset() | {"status": status}, {"finished": False, "failed": False})
-        for status in (
-            {"conditions": [{"type": "Suspended", "status": "True"}]},
-            {"conditions": [{"type": "Failed", "status": "False"}]},
-            {"terminalState": ""},
-            {},
+        f"a status: {status}": (jobset() | {"status": status}, {"finished": finished, "failed": failed})
+        for status, finished, failed in (
+            ({"terminalState": "Completed"}, True, False),
+            ({"terminalState": "Failed"}, True, True),
+            ({"conditions": [{"type": "Failed", "status": "True"}]}, True, True),
+            ({"conditions": [{"type": "Completed", "status": "True"}]}, True, False),
+            ({"conditions": [{"type": "Suspended", "status": "True"}]}, False, False),
+            ({"conditions": [{"type": "Failed", "status": "False"}]}, False, False),
+            ({"terminalState": ""}, False, False),
+            ({}, False, False),
         )
     },
     **{

@@ -50,10 +50,8 @@ def late(*pods: PodSeen, size: int = SIZE, number: int = 2, **changes: object) -
     return decision.verdict.message
 
 
-def late_pod(
-    index: int | None, why: PendingReason = PendingReason.UNSCHEDULED, detail: str = "", since: float | None = 1.0
-) -> PodSeen:
-    return waiting_pod(index, why, detail, number=2, created=since)
+def late_pod(index: int | None, detail: str = "", since: float | None = 1.0) -> PodSeen:
+    return waiting_pod(index, detail=detail, number=2, created=since)
 
 
 # --- Names ----------------------------------------------------------------------------------------------------------
@@ -146,16 +144,8 @@ def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
 @pytest.mark.parametrize(
     ("why", "words", "others"),
     [
-        (
-            PendingReason.UNSCHEDULED,
-            "0/3 nodes are available: 3 Insufficient gpu.",
-            "0/40 nodes are available: 7 Insufficient gpu.",
-        ),
-        (
-            PendingReason.IMAGE_PULL,
-            'main: ErrImagePull: "a:1": no such tag',
-            'main: ImagePullBackOff: Back-off pulling "a:1"',
-        ),
+        (PendingReason.UNSCHEDULED, "0/3 nodes: 3 Insufficient gpu.", "0/40 nodes: 7 Insufficient gpu."),
+        (PendingReason.IMAGE_PULL, 'main: ErrImagePull: "a": no tag', 'main: ImagePullBackOff: Back-off pulling "a"'),
         (PendingReason.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1", "load: CrashLoopBackOff: exit code 2"),
     ],
 )

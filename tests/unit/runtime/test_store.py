@@ -39,8 +39,8 @@ def event(store: Store[Thing, str], version: str, model: str | None, *, name: st
     return store.put(Thing(Meta(name, version, uid), model))
 
 
-def thing(version: str, value: str | None, uid: str = "u") -> Thing:
-    return Thing(Meta("a", version, uid), value)
+def thing(version: str, value: str | None) -> Thing:
+    return Thing(Meta("a", version), value)
 
 
 def test_versions_are_compared_as_numbers_and_others_only_differ() -> None:
