@@ -26,12 +26,13 @@ def at(path: str) -> Any:
     return value
 
 
-def test_every_value_is_in_the_table() -> None:
+def test_every_value_is_in_the_table_and_none_twice() -> None:
     """Itself, or as a part of one that is."""
-    message = {name for names, _ in rows() for name in names}
+    message = [name for names, _ in rows() for name in names]
     assert [
         path for path in leaves(defaults()) if not any(path == name or path.startswith(f"{name}.") for name in message)
     ] == []
+    assert len(message) == len(set(message)) > 90
 
 
 def test_each_default_is_the_one_of_values_yaml() -> None:
@@ -41,8 +42,3 @@ def test_each_default_is_the_one_of_values_yaml() -> None:
             assert any(len(one) > 40 for one in mine), names
         else:
             assert re.findall(r"`([^`]*)`", default) == list(dict.fromkeys(mine)), names
-
-
-def test_no_value_is_in_the_table_twice() -> None:
-    message = [name for names, _ in rows() for name in names]
-    assert len(message) == len(set(message)) > 90

@@ -121,13 +121,10 @@ def test_numbers_of_the_election_may_come_by_set(helm: Helm) -> None:
     assert "leaseDuration: 20\n" in said
 
 
-def test_nothing_undeclared_is_accepted_anywhere_but_in_global() -> None:
+def test_nothing_undeclared_is_accepted_anywhere_but_in_global(helm4: Helm) -> None:
     open_ = [path for path, part in _parts(SCHEMA) if "properties" in part and part.get("additionalProperties", True)]
     assert open_ == []
     assert SCHEMA["properties"]["global"] == {"type": "object"}
-
-
-def test_global_may_hold_anything(helm4: Helm) -> None:
     assert helm4.text(at("global.whatever", [1, {"a": None}])) == helm4.text()
 
 

@@ -22,12 +22,9 @@ def test_it_runs_as_a_number_that_is_not_root() -> None:
     assert arguments("USER", last_stage()) == ["65532:65532"]
 
 
-def test_the_base_image_is_an_argument_of_every_stage() -> None:
+def test_the_base_image_is_an_argument_of_every_stage_whose_default_names_no_host_and_is_always_the_same() -> None:
     assert LINES[0].startswith("ARG BASE=")
     assert {line.split()[0] for line in arguments("FROM", LINES)} == {"${BASE}"}
-
-
-def test_the_default_base_names_no_host_and_is_always_the_same() -> None:
     (base,) = [line.removeprefix("BASE=") for line in arguments("ARG", LINES) if line.startswith("BASE=")]
     assert re.fullmatch(r"python:3\.\d+-slim@sha256:[0-9a-f]{64}", base)
 

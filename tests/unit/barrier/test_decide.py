@@ -267,14 +267,11 @@ def test_a_jobset_that_is_finished_going_or_managed_elsewhere_is_left_in_peace(c
     assert isinstance(decide(gang(*BOTH, workload=jobset(**changes)), NOW), Ignore)
 
 
-def test_templates_without_a_barrier_are_reported_not_waited_for() -> None:
+def test_templates_without_a_barrier_are_reported_not_waited_for_unless_they_have_no_pods() -> None:
     bare = jobset(replicated_job(), replicated_job("loaders", has_barrier=False))
     decision = decided(Blocked, gang(*BOTH, workload=bare))
     assert decision.condition.reason == names.REASON_GATE_MISSING
     assert "loaders" in decision.condition.message
-
-
-def test_a_target_without_pods_needs_no_barrier() -> None:
     seen = gang(*BOTH, workload=jobset(replicated_job(), replicated_job("none", replicas=0, has_barrier=False)))
     assert isinstance(decide(seen, NOW), Decide)
 

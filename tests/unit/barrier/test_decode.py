@@ -142,16 +142,13 @@ def test_a_pod_without_labels_and_annotations_belongs_nowhere_and_does_no_harm(n
     assert (seen.gang, seen.workload_uid, seen.attempt, seen.epoch, seen.index) == ("", "", NO_INDEX, 0, None)
 
 
-def test_null_fields_are_absent_ones() -> None:
+def test_null_fields_and_absent_ones_are_the_same() -> None:
     """Typed clients write null where others write nothing."""
     body = pod()
     body["metadata"] |= {"deletionTimestamp": None, "creationTimestamp": None}
     body["status"] |= {"conditions": None, "initContainerStatuses": None, "containerStatuses": None}
     seen = read_pod(body)
     assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, BarrierStage.WAITING, None)
-
-
-def test_a_fresh_pod_without_spec_and_status_waits() -> None:
     body = pod()
     del body["spec"], body["status"]
     seen = read_pod(body)
@@ -183,11 +180,13 @@ def job(**changes: Any) -> Json:
     } | changes
 
 
-def test_a_job_knows_its_place() -> None:
+def test_a_job_knows_its_place_and_what_it_has_finished() -> None:
     seen = read_job(job())
     assert (seen.gang, seen.replicated_job, seen.job_index, seen.attempt) == ("train", "workers", 2, 1)
     assert seen.workload_uid == "jobset-uid"
     assert (seen.suspended, seen.deleting, seen.complete, seen.succeeded) == (False, False, False, 0)
+    seen = read_job(job(status={"succeeded": 5, "completedIndexes": "0,2-4,9"}))
+    assert (seen.succeeded, seen.completed) == (5, frozenset({0, 2, 3, 4, 9}))
 
 
 @pytest.mark.parametrize(
@@ -199,11 +198,6 @@ def test_a_job_with_the_labels_that_its_jobset_did_not_make_is_of_no_gang(owners
     body = job()
     body["metadata"]["ownerReferences"] = owners
     assert read_job(body).workload_uid == ""
-
-
-def test_what_a_job_has_finished_is_read() -> None:
-    seen = read_job(job(status={"succeeded": 5, "completedIndexes": "0,2-4,9"}))
-    assert (seen.succeeded, seen.completed) == (5, frozenset({0, 2, 3, 4, 9}))
 
 
 @pytest.mark.parametrize(

@@ -206,20 +206,14 @@ def test_a_condition_that_tells_of_no_decision_proves_none(reason: str, message:
     assert messages.verdict_in_condition(condition(reason, message), UID) is None
 
 
-def test_a_missing_gate_is_explained_with_what_to_do() -> None:
+def test_what_keeps_a_gate_closed_is_explained_with_what_to_do() -> None:
     bare = jobset(replicated_job(has_barrier=False), replicated_job("loaders", has_barrier=False), replicated_job("b"))
     said = messages.gate_missing(gang(workload=bare))
     assert (said.status, said.reason) == ("False", "GateMissing")
     assert "workers, loaders carry no group-scheduling-init container" in said.message
     assert said.message.endswith("create the JobSet again to have it gated")
-
-
-def test_an_invalid_config_is_explained_in_its_own_words() -> None:
     said = messages.gate_missing(gang(workload=jobset(config_problem="timeoutAfterSeconds: 0: must be from 1")))
     assert "timeoutAfterSeconds: 0: must be from 1" in said.message
-
-
-def test_a_foreign_configmap_is_named() -> None:
     said = messages.config_map_conflict(gang())
     assert (said.status, said.reason) == ("False", "ConfigMapConflict")
     assert "train-group-scheduling" in said.message

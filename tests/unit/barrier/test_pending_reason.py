@@ -92,9 +92,16 @@ def test_a_pod_that_failed_for_an_init_container_says_for_which() -> None:
     assert stall(status={"phase": "Failed", "initContainerStatuses": [DONE, barrier]}).message == "its pod failed"
 
 
-def test_a_pod_without_a_node_is_unscheduled_in_the_schedulers_words() -> None:
-    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
-    assert unbound(said) == PendingCause(reason=PendingReason.UNSCHEDULED, message=SCHEDULER)
+REFUSAL = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
+UNSEEN = "no scheduler has looked at it yet"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [((REFUSAL,), SCHEDULER), ((), UNSEEN), (({"type": "Initialized", "status": "False"},), UNSEEN)],
+)
+def test_a_pod_without_a_node_is_unscheduled_in_the_schedulers_words(conditions: tuple[Json, ...], words: str) -> None:
+    assert unbound(*conditions) == PendingCause(reason=PendingReason.UNSCHEDULED, message=words)
 
 
 def test_a_pod_that_a_queue_holds_names_the_gates_of_the_queue() -> None:
@@ -109,26 +116,15 @@ def test_a_pod_that_a_queue_holds_names_the_gates_of_the_queue() -> None:
     assert stall(spec={"schedulingGates": []}, status=held).message == "Scheduling is blocked"
 
 
-@pytest.mark.parametrize("conditions", [(), ({"type": "Initialized", "status": "False"},)])
-def test_a_pod_that_no_scheduler_has_seen_says_so(conditions: tuple[Json, ...]) -> None:
-    assert unbound(*conditions) == PendingCause(
-        reason=PendingReason.UNSCHEDULED, message="no scheduler has looked at it yet"
-    )
-
-
 def test_a_terminating_pod_is_terminating_whatever_else_it_is() -> None:
     found = stall(status("fetch", waiting="ImagePullBackOff"), meta={"deletionTimestamp": "2026-08-01T10:05:00Z"})
     assert found == PendingCause(reason=PendingReason.TERMINATING, message="is being deleted")
 
 
-def test_details_are_one_short_line() -> None:
+def test_details_are_one_short_line_without_control_characters() -> None:
     found = stall(status("fetch", waiting="ImagePullBackOff", message="a\n  b\t" + "c" * 5000), NOT_YET)
     assert found.message.startswith("fetch: ImagePullBackOff: a b ccc")
     assert len(found.message) == MAX_MESSAGE
-
-
-def test_a_container_s_last_words_bring_no_control_characters_with_them() -> None:
-    """They go to terminals and into the JobSet's condition."""
     evil = "no data\x1b[2J\x1b]0;owned\x07\x9b31m\u202egpj"
     found = stall(status("fetch", waiting="CrashLoopBackOff", last=ended(1, message=evil)), NOT_YET)
     assert found.message.endswith("no data^[[2J^[]0;owned^G\\x9b31m\\u202egpj")

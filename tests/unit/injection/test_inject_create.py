@@ -266,11 +266,14 @@ def message(it: Json, index: int = 0) -> str | None:
     return found["value"] if found else None
 
 
-def test_the_barrier_gets_the_url_of_its_gang_and_the_uid_of_its_pod() -> None:
+def test_the_barrier_gets_the_url_of_its_gang_in_the_objects_namespace_and_the_uid_of_its_pod() -> None:
     it = created(jobset(), STREAM, token=TOKEN)
     assert message(it) == GANG + "a-token"
     pod = {"name": "JOBSET_GATE_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
     assert pod in barrier(it)["env"]
+    mine = created(changed(jobset(), "team-a", "metadata", "namespace"), STREAM, token=TOKEN)
+    assert message(mine) == "http://gate.system.svc:8082/v1/gangs/team-a/gang/a-token"
+    assert message(created(without(jobset(), "metadata", "namespace"), STREAM, token=TOKEN)) == GANG + "a-token"
 
 
 @pytest.mark.parametrize(("settings", "token"), [(Settings(), "a-token"), (STREAM, "")])
@@ -278,12 +281,6 @@ def test_without_a_url_or_a_token_it_gets_neither(settings: Settings, token: str
     it = created(jobset(), settings, token=token)
     assert message(it) is None
     assert it == created(jobset())
-
-
-def test_the_namespace_is_the_objects_own() -> None:
-    mine = created(changed(jobset(), "team-a", "metadata", "namespace"), STREAM, token=TOKEN)
-    assert message(mine) == "http://gate.system.svc:8082/v1/gangs/team-a/gang/a-token"
-    assert message(created(without(jobset(), "metadata", "namespace"), STREAM, token=TOKEN)) == GANG + "a-token"
 
 
 def test_a_copy_gets_a_token_of_its_own_in_all_targets() -> None:

@@ -99,11 +99,15 @@ def test_what_other_webhooks_may_do_without_breaking_it_is_accepted(path: tuple[
     assert paths(changed(created(jobset()), value, *path)) == []
 
 
-def test_an_update_that_lost_a_barrier_on_the_way_is_refused() -> None:
+def test_an_update_that_lost_a_barrier_or_an_epoch_on_the_way_is_refused() -> None:
     stored = created(jobset())
     assert paths(without(stored, *TEMPLATE, "spec", "initContainers"), stored) == [f"{POD}.spec.initContainers"]
     assert paths(without(stored, *TEMPLATE, "metadata"), stored) != []
     assert paths(without(stored, "spec", "groupSchedulingConfig"), stored) == ["spec.groupSchedulingConfig"]
+    stored = changed(created(jobset()), "4", *TEMPLATE, "metadata", "annotations", names.EPOCH)
+    fallen = changed(stored, "0", *TEMPLATE, "metadata", "annotations", names.EPOCH)
+    (violation,) = not_injected(fallen, stored)
+    assert (violation.path, violation.value) == (f"{POD}.metadata.annotations[{names.EPOCH}]", "0")
 
 
 @pytest.mark.parametrize("members", ["initContainers", "volumes"])
@@ -114,10 +118,3 @@ def test_an_entry_that_a_list_lacks_is_shown_as_null_and_another_in_its_place_as
     assert str(violation).startswith(shown)
     (violation,) = not_injected(changed(stored, [{"name": "other"}], *TEMPLATE, "spec", members), stored)
     assert str(violation).startswith(f'{POD}.spec.{members}[0]: {{"name":"other"}}: is not as the stored JobSet has it')
-
-
-def test_an_epoch_that_fell_on_the_way_is_refused() -> None:
-    stored = changed(created(jobset()), "4", *TEMPLATE, "metadata", "annotations", names.EPOCH)
-    fallen = changed(stored, "0", *TEMPLATE, "metadata", "annotations", names.EPOCH)
-    (violation,) = not_injected(fallen, stored)
-    assert (violation.path, violation.value) == (f"{POD}.metadata.annotations[{names.EPOCH}]", "0")

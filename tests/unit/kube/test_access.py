@@ -64,17 +64,16 @@ async def test_a_token_that_was_refused_is_read_again_at_once_but_not_time_and_a
     assert await found.token() == "third"
 
 
-async def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(InvalidKubeConfig, match="not in a pod"):
-        in_cluster(tmp_path)
-
-
-async def test_a_broken_ca_is_an_error_that_names_the_file(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_account_and_a_broken_ca_are_errors_that_say_so(
+    account: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     with pytest.raises(InvalidKubeConfig, match=r"ca\.crt"):
         in_cluster(account)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(InvalidKubeConfig, match="not in a pod"):
+        in_cluster(tmp_path)
 
 
 async def test_a_named_kubeconfig_comes_before_the_pods_account(

@@ -30,10 +30,7 @@ def test_some_letters_case_or_half_a_word_are_forgiven(word: str, meant: str | N
     assert nearest(word, KNOWN) == meant
 
 
-def test_the_nearest_one_wins() -> None:
+def test_the_nearest_one_wins_and_a_hint_is_there_only_with_a_suggestion() -> None:
     assert nearest("minMembe", ("minMember", "minMembers")) == "minMember"
     assert nearest("minMemberrs", ("minMember", "minMembers")) == "minMembers"
-
-
-def test_a_hint_is_there_only_with_a_suggestion() -> None:
     assert (did_you_mean("agrs", KNOWN), did_you_mean("command", KNOWN)) == (": did you mean args?", "")

@@ -160,13 +160,10 @@ def test_nothing_is_decided_under_a_leader_that_ends(leader: Json) -> None:
     assert isinstance(decide(gathered(leader, worker_pod(1, "A", RUNS)), NOW), Ignore)
 
 
-def test_a_bare_pod_of_an_earlier_leader_opens_nothing() -> None:
+def test_pods_of_an_earlier_leader_open_nothing_and_prove_nothing() -> None:
     seen = gathered(leader_pod("A", RUNS), worker_pod(1, "Z", barrier=()), sets=SETS | {"sts-Z": "Z"})
     assert seen.workload.bare_pod == ""
     assert workload(leader_pod("A", RUNS), worker_pod(1, barrier=())).bare_pod == "vllm-2-1"
-
-
-def test_a_pod_of_an_earlier_leader_that_has_passed_proves_nothing() -> None:
     seen = gathered(leader_pod("A", RUNS), worker_pod(1, "Z", PASSED), sets=SETS | {"sts-Z": "Z"})
     assert isinstance(decide(seen, NOW), Wait)
     assert isinstance(decide(gathered(leader_pod("A", PASSED)), NOW), Enforce), "of its own it does"

@@ -29,15 +29,12 @@ def seconds(it: PodTimeline) -> dict[str, float]:
     return {str(step): at - TEN_O_CLOCK for step, at in it.times.items()}
 
 
-def test_a_pod_at_the_gate() -> None:
+def test_a_pod_at_the_gate_of_a_jobset_and_of_a_job() -> None:
     it = read(pod(status(BARRIER, running=RUNS)))
     assert seconds(it) == {"created": 0, "scheduled": 5, "started": 30}
     assert (it.slot, it.node, it.alive) == ("workers-2/17", "node-7", True)
     assert it.generation == Generation("jobset-uid", 1, 3)
     assert it.unknown_steps == {Step.PULLED}
-
-
-def test_a_pod_of_a_job_that_is_a_gang_itself() -> None:
     it = read(bare_job_pod(5, status(BARRIER, running=RUNS)))
     assert (it.slot, it.generation) == ("5", Generation(JOB_UID, 0, 2))
 
@@ -76,13 +73,10 @@ def test_the_first_run_of_the_first_main_container_counts(found: list[Any], runn
     assert (seconds(it).get("running"), Step.RUNNING in it.unknown_steps) == (running, running is None)
 
 
-def test_a_timeout_at_the_gate() -> None:
+def test_a_pod_that_gave_up_at_the_gate_and_one_that_is_done() -> None:
     it = read(mains(status("pytorch", waiting="PodInitializing"), phase="Failed", init=status(BARRIER, exit=124)))
     assert (it.gave_up, it.alive) == (TEN_O_CLOCK + 40, False)
     assert not it.reached(Step.RELEASED)
-
-
-def test_a_pod_that_is_done() -> None:
     it = read(mains(status("pytorch", exit=0), phase="Succeeded"))
     assert (it.ended, seconds(it)["running"], it.alive) == (TEN_O_CLOCK + 40, 30, True)
 
