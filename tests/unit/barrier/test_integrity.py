@@ -91,20 +91,19 @@ def test_a_memory_that_came_too_late_gives_way_to_what_was_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "live"),
+    ("kept", "live", "stays"),
     [
-        (verdict(attempt=1), jobset(attempt=1)),
-        (verdict(attempt=1), jobset(attempt=2)),
-        (verdict(epoch=1), jobset(replicated_job(epoch=1))),
+        (verdict(attempt=1), jobset(attempt=1), True),
+        (verdict(attempt=1), jobset(attempt=2), True),
+        (verdict(epoch=1), jobset(replicated_job(epoch=1)), True),
+        (verdict(attempt=1), jobset(), False),
+        (verdict(epoch=1), jobset(), False),
     ],
 )
-def test_a_verdict_that_only_came_before_the_news_of_its_jobset_stays(kept: Verdict, live: WorkloadSeen) -> None:
-    assert settled(held(kept), live) == (kept, False)
-
-
-@pytest.mark.parametrize("kept", [verdict(attempt=1), verdict(epoch=1)])
-def test_a_verdict_of_a_generation_that_the_api_does_not_know_either_goes(kept: Verdict) -> None:
-    assert settled(held(kept), jobset()) == (None, True)
+def test_a_verdict_that_came_before_the_news_of_its_jobset_stays_if_the_api_knows_of_its_generation(
+    kept: Verdict, live: WorkloadSeen, stays: bool
+) -> None:
+    assert settled(held(kept), live) == ((kept, False) if stays else (None, True))
 
 
 def test_a_clock_of_a_generation_that_the_api_does_not_know_goes_and_the_verdict_stays() -> None:

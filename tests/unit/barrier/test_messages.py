@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.decision import Decide, Wait
-from jobset_gate.barrier.model import (
-    Generation,
-    MissingByReason,
-    PendingReason,
-    PodSeen,
-    Verdict,
-    VerdictKind,
-)
+from jobset_gate.barrier.model import Generation, MissingByReason, PendingReason, PodSeen, Verdict, VerdictKind
 from jobset_gate.explain import text as said
 from jobset_gate.explain.gang import explain_gang
 from tests.fakes.gangs import (

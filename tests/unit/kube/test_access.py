@@ -76,17 +76,11 @@ async def test_no_account_and_a_broken_ca_are_errors_that_say_so(
         in_cluster(tmp_path)
 
 
-async def test_a_named_kubeconfig_comes_before_the_pods_account(
+async def test_in_a_pod_the_command_line_may_name_a_kubeconfig_or_another_server_token_and_user(
     account: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "SERVICE_ACCOUNT", account)
     assert (await load_access(write(tmp_path, {}, {}))).server == SERVER
-
-
-async def test_in_a_pod_the_command_line_may_name_another_server_token_and_user(
-    account: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(access, "SERVICE_ACCOUNT", account)
     found = await load_access(None, Overrides(server="https://other:1", token="given", as_user="ada"))
     assert found.token is not None
     assert (found.server, await found.token(), found.token_rejected) == ("https://other:1", "given", None)

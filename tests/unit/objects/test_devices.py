@@ -53,19 +53,7 @@ def test_amounts_that_are_none_are_left_out(odd: Any) -> None:
     assert seen(container(resources={"requests": {GPU: odd}})) == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "is_one"),
-    [
-        (GPU, True),
-        ("google.com/tpu", True),
-        ("rdma/hca_shared_devices_a", True),
-        ("cpu", False),
-        ("hugepages-1Gi", False),
-        ("kubernetes.io/batch-cpu", False),
-        ("x.kubernetes.io/thing", False),
-        ("notkubernetes.io/thing", True),
-        ("requests.nvidia.com/gpu", False),
-    ],
-)
-def test_devices_are_extended_resources(name: str, is_one: bool) -> None:
-    assert devices.is_device(name) is is_one
+def test_devices_are_extended_resources() -> None:
+    mine = {GPU, "google.com/tpu", "rdma/hca_shared_devices_a", "notkubernetes.io/thing"}
+    others = {"cpu", "hugepages-1Gi", "kubernetes.io/batch-cpu", "x.kubernetes.io/thing", "requests.nvidia.com/gpu"}
+    assert {it for it in mine | others if devices.is_device(it)} == mine

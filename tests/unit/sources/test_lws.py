@@ -14,15 +14,7 @@ from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.sources import lws
 from jobset_gate.sources.lws import Parent
 from tests.fakes.gangs import decided
-from tests.fakes.lws_controller import (
-    GROUP,
-    LWS_UID,
-    leader_pod,
-    leader_worker_set,
-    read_pod,
-    worker_pod,
-    worker_set,
-)
+from tests.fakes.lws_controller import GROUP, LWS_UID, leader_pod, leader_worker_set, read_pod, worker_pod, worker_set
 from tests.fakes.start_group_controller import PASSED, RUNS, addressed
 from tests.fakes.wire_objects import TEN_O_CLOCK, Json, read_config_map
 

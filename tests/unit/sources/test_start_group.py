@@ -12,16 +12,7 @@ from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.sources import startgroup
 from tests.fakes.gangs import decided
-from tests.fakes.start_group_controller import (
-    OWNER,
-    PASSED,
-    RING,
-    RUNS,
-    STATEFUL_SET,
-    addressed,
-    member,
-    read_member,
-)
+from tests.fakes.start_group_controller import OWNER, PASSED, RING, RUNS, STATEFUL_SET, addressed, member, read_member
 from tests.fakes.wire_objects import TEN_O_CLOCK, Json, owner, read_config_map
 
 NOW = TEN_O_CLOCK + 60
@@ -144,10 +135,7 @@ def test_a_size_that_was_raised_while_pods_wait_releases_nobody_early() -> None:
 def test_without_a_live_pod_the_gang_is_over(phase: str) -> None:
     assert workload(member("a", phase=phase)).finished
     assert not workload(member("a", phase=phase), member("b")).finished
-
-
-def test_no_pods_are_no_gang() -> None:
-    assert startgroup.gather(RING, [], Membership(attempt=1), None) is None
+    assert startgroup.gather(RING, [], Membership(attempt=1), None) is None, "without any there is none"
 
 
 def test_a_live_pod_without_barrier_is_named_and_one_that_is_over_is_not() -> None:

@@ -7,13 +7,7 @@ from hypothesis import given, settings
 
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
 from jobset_gate.timeline.rows import BANDS, MOST_JOBS, MOST_PODS, SLOWEST, rows
-from jobset_gate.timeline.summary import (
-    headline,
-    idle_devices,
-    start_skew,
-    step_summary,
-    total_cost,
-)
+from jobset_gate.timeline.summary import headline, idle_devices, start_skew, step_summary, total_cost
 from tests.fakes.timelines import GPUS, T0, held, pod, pod_timelines, through, timeline, timelines
 
 NOW = T0 + 600

@@ -49,7 +49,7 @@ def many(count: int = 4000) -> Timeline:
     return timeline(*pods, pod(count - 1, at={"created": 0}), after=200, opened=T0 + 95, verdict="Bypassed")
 
 
-def test_each_of_four_pods_has_a_row_with_its_doings_in_order() -> None:
+def test_each_of_four_pods_has_a_row_with_its_doings_in_order_and_in_words() -> None:
     found = groups(drawn(four()), "pod")
     assert [it.findtext(f"{SVG}text") for it in found] == [f"workers-0/{it}" for it in range(4)]
     for row in found:
@@ -58,11 +58,7 @@ def test_each_of_four_pods_has_a_row_with_its_doings_in_order() -> None:
         assert edges == sorted(edges)
         assert edges[0][0] == LEFT
         assert edges[-1][1] == pytest.approx(RIGHT, abs=0.2)
-
-
-def test_a_pod_is_described_in_words() -> None:
-    shown = groups(drawn(four()), "pod")[3].findtext(f"{SVG}title")
-    assert shown == (
+    assert found[3].findtext(f"{SVG}title") == (
         "workers-0/3 (train-workers-0-3-x7k2p) on n3: created +0s, scheduled +1s, image pulled +27s, started +28s,"
         " released +30s, main images pulled +31s, running +32s, held 2s"
     )
