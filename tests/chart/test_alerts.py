@@ -111,13 +111,10 @@ def test_log_lines_that_runbooks_quote_are_written_by_the_programs() -> None:
     assert quoted <= written
 
 
-def test_the_lease_is_the_one_that_the_controller_takes() -> None:
+def test_alerts_are_about_our_lease_and_narrow_names_that_others_use_too_down_to_ours() -> None:
     text = ALERTS.read_text()
     assert f'leader_election_master_status{{name="{names.LEASE}"}}' in text
     assert set(re.findall(r"leader_election_master_status\{([^}]*)\}", text)) == {f'name="{names.LEASE}"'}
-
-
-def test_names_that_others_use_too_are_narrowed_down_to_ours() -> None:
     shared = re.compile(r"\b(workqueue|controller_runtime|rest_client|process)_\w+")
     for rule in rules():
         if shared.search(rule["expr"]):

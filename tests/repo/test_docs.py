@@ -37,11 +37,8 @@ def broken(document: Path) -> list[str]:
     return found
 
 
-def test_every_link_leads_to_a_file_and_a_heading() -> None:
+def test_every_link_leads_to_a_heading_and_every_file_that_a_document_names_exists() -> None:
     assert [one for document in documents() for one in broken(document)] == []
-
-
-def test_every_file_that_a_document_names_exists() -> None:
     named = [(document, it) for document in documents() for it in NAMED.findall(document.read_text())]
     assert [f"{document.relative_to(ROOT)}: {it}" for document, it in named if not (ROOT / it).exists()] == []
 

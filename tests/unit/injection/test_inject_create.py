@@ -112,11 +112,15 @@ def test_the_annotation_alone_works_too_and_is_left_in_the_users_words() -> None
     assert "groupSchedulingConfig" not in made["spec"]
 
 
-def test_the_barrier_image_is_the_operators_and_the_annotation_overrides_it() -> None:
+def test_image_and_resources_are_the_operators_and_the_annotation_overrides_the_image() -> None:
     settings = Settings(barrier=Barrier(image="registry.local/busybox:1"))
     assert barrier(created(jobset(), settings))["image"] == "registry.local/busybox:1"
     noted = jobset(notes={names.BARRIER_IMAGE: "mine:2"})
     assert barrier(created(noted, settings))["image"] == "mine:2"
+    settings = Settings(barrier=Barrier(resources=Resources(requests={"cpu": "1m"}, limits={"memory": "8Mi"})))
+    mains = [{"name": "main", "image": "a", "resources": {"limits": FULL}}]
+    found = barrier(created(jobset(replicated(pod={"containers": mains})), settings))["resources"]
+    assert found == {"requests": {"cpu": "1m"}, "limits": {"memory": "8Mi"}}
 
 
 # --- Pod Security, QoS, quotas, tokens ------------------------------------------------------------------------------
@@ -188,13 +192,6 @@ def test_it_copies_cpu_memory_and_storage_of_the_first_main_container_and_never_
     assert barrier(created(jobset(replicated(pod={"containers": mains})))).get("resources") == copied
 
 
-def test_the_operators_resources_override() -> None:
-    settings = Settings(barrier=Barrier(resources=Resources(requests={"cpu": "1m"}, limits={"memory": "8Mi"})))
-    mains = [{"name": "main", "image": "a", "resources": {"limits": FULL}}]
-    found = barrier(created(jobset(replicated(pod={"containers": mains})), settings))["resources"]
-    assert found == {"requests": {"cpu": "1m"}, "limits": {"memory": "8Mi"}}
-
-
 @pytest.mark.parametrize(
     ("metadata", "name"),
     [
@@ -235,18 +232,15 @@ def test_a_typed_client_that_adds_and_drops_empty_members_changes_nothing() -> N
     assert inject.injected(once, None, settings=SETTINGS).operations == []
 
 
-def test_barriers_and_volumes_that_are_there_twice_become_one() -> None:
-    twice = created(jobset())
-    pod_spec(twice)["initContainers"] *= 2
-    pod_spec(twice)["volumes"] *= 2
-    assert created(twice) == created(jobset())
-
-
-def test_a_barrier_that_came_from_another_cluster_is_rendered_again() -> None:
+def test_a_barrier_that_is_there_twice_or_came_from_another_cluster_is_rendered_again() -> None:
     """MultiKueue copies a JobSet with all that was injected into it; the worker cluster has settings of its own."""
     there = created(jobset(), Settings(barrier=Barrier(image="there:1", grace_seconds=5, poll_seconds=1)))
     here = created(there, Settings(barrier=Barrier(image="here:2")))
     assert here == created(jobset(), Settings(barrier=Barrier(image="here:2")))
+    twice = created(jobset())
+    pod_spec(twice)["initContainers"] *= 2
+    pod_spec(twice)["volumes"] *= 2
+    assert created(twice) == created(jobset())
 
 
 # --- A6: the gate stream, and that its token lives as long as the JobSet ----------------------------------------------

@@ -227,20 +227,17 @@ def test_a_users_own_with_a_reserved_name_is_rejected_in_any_replicated_job(
     ]
 
 
-def test_our_label_with_another_value_or_on_a_job_that_is_no_target_is_rejected() -> None:
-    label = f"metadata.labels[{names.GATED}]"
-    wrong = changed(jobset(), {names.GATED: "no"}, *TEMPLATE, "metadata", "labels")
-    assert paths(wrong) == [f"spec.replicatedJobs[0].template.spec.template.{label}"]
-    stray = changed(targeting("b", jobs=PAIR), {names.GATED: "true"}, *TEMPLATE[:4], "metadata", "labels")
-    assert paths(stray) == [f"spec.replicatedJobs[0].template.{label}"]
-
-
-def test_a_barrier_left_over_in_a_job_that_is_no_target_is_rejected() -> None:
+def test_our_label_and_a_barrier_left_over_in_a_job_that_is_no_target_are_rejected() -> None:
     """Copied from a stored JobSet, with other targets: it would hold pods that nobody counts."""
     copied = created(jobset(*PAIR))
     del copied["metadata"]["annotations"]
     copied["spec"]["groupSchedulingConfig"] = {"targetReplicatedJobs": ["workers"]}
     assert "spec.replicatedJobs[1].template.spec.template.spec.initContainers[0].name" in paths(copied)
+    label = f"metadata.labels[{names.GATED}]"
+    wrong = changed(jobset(), {names.GATED: "no"}, *TEMPLATE, "metadata", "labels")
+    assert paths(wrong) == [f"spec.replicatedJobs[0].template.spec.template.{label}"]
+    stray = changed(targeting("b", jobs=PAIR), {names.GATED: "true"}, *TEMPLATE[:4], "metadata", "labels")
+    assert paths(stray) == [f"spec.replicatedJobs[0].template.{label}"]
 
 
 # --- Platforms, counts, orders --------------------------------------------------------------------------------------

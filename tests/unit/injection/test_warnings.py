@@ -76,6 +76,12 @@ def test_an_update_repeats_no_warning_and_gives_new_ones() -> None:
     fails = changed(stored, "Fail", "metadata", "annotations", names.ON_TIMEOUT)
     assert len(warnings.warnings(fails, stored)) == 1
     assert warnings.warnings(fails, fails) == []
+    stored = created(jobset(notes={"jobset-gate.dev/bypas": "true"}))
+    more = changed(stored, "true", "metadata", "annotations", "jobset-gate.dev/bypasss")
+    assert warnings.warnings(stored, stored) == []
+    assert [it.partition("]")[0] for it in warnings.warnings(more, stored)] == [
+        "metadata.annotations[jobset-gate.dev/bypasss"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,15 +119,6 @@ def test_an_annotation_that_looks_like_ours_is_named_with_what_is_meant(key: str
         message = f"metadata.annotations[{key}]: unknown annotation, without effect on a JobSet"
         hint = f": did you mean {meant}?" if meant else ""
         assert found == ([] if meant is None else [message + hint])
-
-
-def test_an_update_warns_of_new_unknown_annotations_alone() -> None:
-    stored = created(jobset(notes={"jobset-gate.dev/bypas": "true"}))
-    more = changed(stored, "true", "metadata", "annotations", "jobset-gate.dev/bypasss")
-    assert warnings.warnings(stored, stored) == []
-    assert [it.partition("]")[0] for it in warnings.warnings(more, stored)] == [
-        "metadata.annotations[jobset-gate.dev/bypasss"
-    ]
 
 
 def test_unknown_annotations_fill_no_answer() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier import lws_wire, wire
-from jobset_gate.barrier.count import count_gang
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Decide, Enforce, Ignore, Wait
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
@@ -114,17 +113,6 @@ def test_the_generation_is_the_leaders_uid_and_events_are_on_the_leader_worker_s
     assert (its.uid, its.attempt, its.shown_name, its.key) == ("A", 0, "vllm/2", GROUP)
     about = its.involved_object
     assert (about.kind, about.name, about.uid) == ("LeaderWorkerSet", "vllm", LWS_UID)
-
-
-def test_members_are_the_leader_and_the_workers_of_its_stateful_set() -> None:
-    old, other = worker_pod(1, "Z", RUNS), worker_pod(1, "?", RUNS)
-    seen = gathered(leader_pod("A", RUNS), worker_pod(1, "A"), old, other, sets=SETS | {"sts-Z": "Z"})
-    assert [(pod.uid, pod.workload_uid) for pod in seen.pods] == [("A", "A"), ("A-1", "A")]
-    assert count_gang(seen).started == 1
-
-
-def test_without_leader_there_is_no_gang() -> None:
-    assert lws.gather(GROUP, [read_pod(worker_pod(1))], SETS, lws.NO_PARENT, None) is None
 
 
 def test_only_bypass_and_what_follows_a_timeout_are_the_parents() -> None:

@@ -77,14 +77,11 @@ def test_only_the_present_attempt_of_the_gangs_own_pods_is_shown_and_it_says_so(
     assert made(held(0, generation=Generation("u-0", 0, 0)), held(1, job="driver")).pods == ()
 
 
-def test_the_pod_that_lives_stands_for_its_slot() -> None:
+def test_the_pod_that_lives_stands_for_its_slot_and_without_indexes_for_itself() -> None:
     failed = held(0, name="old", alive=False)
     it = made(failed, held(0, name="new"), held(1))
     assert [one.name for one in it.pods] == ["new", "train-workers-0-1-x7k2p"]
     assert "not shown: 1 pod, failed or replaced by others" in it.notes
-
-
-def test_all_pods_of_a_job_without_indexes_are_shown() -> None:
     job = gangs.replicated_job(indexed=False, parallelism=3, completions=3)
     it = made(*(held(None, name=name) for name in "cab"), held(None, name="d", alive=False), job=job)
     assert [one.slot for one in it.pods] == ["a", "b", "c"]

@@ -107,7 +107,7 @@ def test_a_group_that_waits_is_held_by_its_gates() -> None:
     assert "Note: 1 pod of its minimum of 3 is gone or was never made" in text
 
 
-def test_pods_that_came_later_or_belong_to_an_earlier_generation_do_not_count_for_the_start() -> None:
+def test_pods_that_came_later_or_belong_to_an_earlier_generation_count_only_where_there_are_no_others() -> None:
     pods = [(bound(name, at=T0 + 10), {"created": 0, "scheduled": 12}) for name in "ab"]
     later = (bound("later", at=T0 + 60), {"created": 50, "scheduled": 61})
     old = (bound("old", 7, at=T0 - 60), {"created": -90, "scheduled": -50})
@@ -118,9 +118,6 @@ def test_pods_that_came_later_or_belong_to_an_earlier_generation_do_not_count_fo
     text = timeline_table(it, (), wide=False, every=False)
     assert "when it was gathered is not known any more: pods have been replaced since" in text
     assert "Note: 1 pod made after it was opened" in text
-
-
-def test_where_all_pods_were_created_again_these_are_shown() -> None:
     it = shown((bound("a", at=T0 + 60), {"created": 50, "scheduled": 61}))
     assert ([one.name for one in it.pods], it.replacements) == (["a"], ())
 
