@@ -69,7 +69,7 @@ def test_cert_manager_gets_the_service_s_names(helm4: Helm) -> None:
     assert spec["duration"] == "168h"
 
 
-def test_without_an_issuer_a_ca_is_made_in_between(helm4: Helm) -> None:
+def test_an_issuer_that_is_there_is_used_and_else_a_ca_is_made_in_between(helm4: Helm) -> None:
     """A self-signed leaf would be untrusted from its renewal until its news has reached every API server."""
     found = helm4.render(MODES["certManager"])
     leaf = found.one("Certificate", "jobset-gate-webhook")["spec"]["issuerRef"]
@@ -78,9 +78,6 @@ def test_without_an_issuer_a_ca_is_made_in_between(helm4: Helm) -> None:
     assert signer == {"ca": {"secretName": ca["secretName"]}}
     assert (ca["isCA"], ca["duration"]) == (True, "8760h")
     assert found.one("Issuer", ca["issuerRef"]["name"])["spec"] == {"selfSigned": {}}
-
-
-def test_an_issuer_that_is_there_is_used(helm4: Helm) -> None:
     mine = {"name": "corp", "kind": "ClusterIssuer", "group": "cert-manager.io"}
     found = helm4.render(merged(MODES["certManager"], at("webhook.certificates.issuerRef", mine)))
     assert found.one("Certificate")["spec"]["issuerRef"] == mine

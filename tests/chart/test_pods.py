@@ -48,7 +48,7 @@ def test_the_webhook_listens_where_private_clusters_admit_the_api_server(helm4: 
     assert service["selector"] == found.deployment("webhook")["spec"]["selector"]["matchLabels"]
 
 
-def test_another_port_is_the_same_everywhere(helm4: Helm) -> None:
+def test_another_port_or_address_is_the_same_everywhere(helm4: Helm) -> None:
     ports = merged(at("webhook.port", 9443), at("controller.port", 9090), at("networkPolicy.enabled", True))
     found = helm4.render(ports)
     assert found.container("webhook")["ports"][0]["containerPort"] == 9443
@@ -57,6 +57,9 @@ def test_another_port_is_the_same_everywhere(helm4: Helm) -> None:
     assert rule["ports"] == [{"port": 9443, "protocol": "TCP"}]
     assert {"--host=0.0.0.0", "--port=9090"} <= set(args(found, "controller"))
     assert {"name": "metrics", "containerPort": 9090, "protocol": "TCP"} in found.container("controller")["ports"]
+    found = helm4.render(at("listenAddress", "::"))
+    assert all("--host=::" in args(found, component) for component in COMPONENTS)
+    assert 'streamHost: "::"' in found.one("ConfigMap")["data"]["settings.yaml"]
 
 
 def test_the_webhook_goes_on_answering_until_it_has_left_the_endpoints(helm4: Helm) -> None:
@@ -81,12 +84,6 @@ def test_probes_go_to_the_port_of_the_program(helm4: Helm, probe: str, path: str
     assert changed == expected | {"timeoutSeconds": 9}
     plain = {"path": path, "port": "metrics", "scheme": "HTTP"}
     assert helm4.render().container("controller")[probe]["httpGet"] == plain
-
-
-def test_on_an_ipv6_cluster_both_listen_there(helm4: Helm) -> None:
-    found = helm4.render(at("listenAddress", "::"))
-    assert all("--host=::" in args(found, component) for component in COMPONENTS)
-    assert 'streamHost: "::"' in found.one("ConfigMap")["data"]["settings.yaml"]
 
 
 def test_one_controller_leads_by_a_lease_that_is_part_of_the_release_without_its_content(helm4: Helm) -> None:

@@ -17,19 +17,18 @@ class StreamRequest:
     path: str
     connection: socket.socket
 
-    def hold(self, status: str = "200 OK", body: str = "") -> None:
+    def hold(self, body: str = "") -> None:
         """The beginning of an answer, headers flushed; without a length: it ends when the connection does."""
-        headers = "Content-Type: text/plain\r\nConnection: close"
-        self.send(f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n{body}")
+        self.send(f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n{body}")
 
     def send(self, text: str) -> None:
         """A client that has heard enough may be gone."""
         with contextlib.suppress(ConnectionError):
             self.connection.sendall(text.encode())
 
-    def answer(self, body: str, status: str = "200 OK") -> None:
+    def answer(self, body: str) -> None:
         """All of it, and the end."""
-        self.hold(status, body)
+        self.hold(body)
         self.close()
 
     def close(self) -> None:

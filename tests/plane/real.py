@@ -62,8 +62,8 @@ class ChildProgram:
         if (code := self._child.poll()) is not None:
             raise ChildProgramDied(f"{self.name} ended with code {code}:\n{self.tail()}")
 
-    def tail(self, lines: int = 25) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+    def tail(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-25:])
 
     def stop(self) -> None:
         """Kill and wait until it is gone. No draining: whatever it holds is thrown away with its folder."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -256,27 +256,22 @@ class Replica:
         for kind in WATCHED:
             self._begin_list(kind)
             self._end_list(kind)
-        self._task = asyncio.get_running_loop().create_task(self._run(self._noting_bugs(reconciler.reconcile)))
+        self._task = asyncio.get_running_loop().create_task(self._run(reconciler))
 
-    async def _run(self, reconcile: Callable[[GangKey], Awaitable[float | None]]) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.patches.run())
-            tasks.create_task(Controller("gang", self.queue, reconcile, METRICS, workers=2).run())
-            tasks.create_task(Controller("status", self.words, self.writer.reconcile, METRICS, workers=2).run())
-
-    def _noting_bugs(
-        self, reconcile: Callable[[GangKey], Awaitable[float | None]]
-    ) -> Callable[[GangKey], Awaitable[float | None]]:
-        async def noting(key: GangKey) -> float | None:
+    async def _run(self, reconciler: GangReconciler) -> None:
+        async def reconcile(key: GangKey) -> float | None:
             try:
-                return await reconcile(key)
+                return await reconciler.reconcile(key)
             except (Requeue, KubeError):
                 raise
             except Exception as bug:
                 self.bugs.append(bug)
                 raise
 
-        return noting
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.patches.run())
+            tasks.create_task(Controller("gang", self.queue, reconcile, METRICS, workers=2).run())
+            tasks.create_task(Controller("status", self.words, self.writer.reconcile, METRICS, workers=2).run())
 
     # --- What it sees ----------------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ def test_it_does_not_wait_for_the_end_of_the_answer(
     assert code == 0 or held.log.read_text() == "nobody came"
 
 
-def test_a_verdict_may_come_in_pieces(held: BarrierProcess, gate: StreamServer) -> None:
+def test_a_verdict_may_come_in_pieces_and_in_chunks(held: BarrierProcess, gate: StreamServer) -> None:
     held.epoch = "12"
     process = held.start()
     asked = gate.next_request()
@@ -92,13 +92,11 @@ def test_a_verdict_may_come_in_pieces(held: BarrierProcess, gate: StreamServer) 
     for letter in "\n\n" + release(epoch=123).partition("\n")[0] + "\n":
         asked.send(letter)
     assert ended(process) == 0
-
-
-def test_a_chunked_answer_is_understood(held: BarrierProcess, gate: StreamServer) -> None:
     process = held.start()
     asked = gate.next_request()
     asked.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\n\n\r\n")
-    asked.send(f"{len(release()):x}\r\n{release()}\r\n0\r\n\r\n")
+    text = release(epoch=12)
+    asked.send(f"{len(text):x}\r\n{text}\r\n0\r\n\r\n")
     assert ended(process) == 0
 
 
@@ -112,18 +110,6 @@ def test_a_release_of_the_stream_is_kept_for_a_barrier_that_runs_again_without_i
     assert (held.state / "verdict").read_text() == release().partition("\n")[0] + "\n"
     held.stream = "http://127.0.0.1:1/v1/pods/team/a-token"
     assert ended(held.start()) == 0
-
-
-REFUSALS = ("400 Bad", "403 No", "404 No", "429 Slow", "500 Oh", "503 Bye")
-
-
-def test_a_refusal_is_no_verdict_whatever_it_says_and_it_asks_again(held: BarrierProcess, gate: StreamServer) -> None:
-    process = held.start()
-    for status in REFUSALS:
-        gate.next_request().answer(timeout(), status)
-    gate.next_request().answer(release())
-    assert ended(process) == 0
-    assert process.communicate()[1] == ""
 
 
 WORTHLESS = (
@@ -142,26 +128,28 @@ WORTHLESS = (
 )
 
 
-def test_anything_but_a_verdict_of_its_generation_is_ignored_and_it_asks_again(
-    held: BarrierProcess, gate: StreamServer
+REFUSALS = ("400 Bad", "403 No", "404 No", "429 Slow", "500 Oh", "503 Bye")
+VALID = timeout().replace(" 0 0 ", " 0 5 ")
+ANSWERS = {
+    "refusals, whatever they say": [f"HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{VALID}" for status in REFUSALS],
+    "no verdict of its generation": [f"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{body}" for body in WORTHLESS],
+    "no HTTP": ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nrel", "SSH-2.0-x\r\n"],
+}
+
+
+@pytest.mark.parametrize("answers", ANSWERS.values(), ids=ANSWERS)
+def test_what_is_no_verdict_is_ignored_and_it_asks_again(
+    held: BarrierProcess, gate: StreamServer, answers: list[str]
 ) -> None:
     held.epoch = "5"
     process = held.start()
-    for body in WORTHLESS:
-        gate.next_request().answer(body)
+    for text in answers:
+        asked = gate.next_request()
+        asked.send(text)
+        asked.close()
     gate.next_request().answer(release(epoch=5))
     assert ended(process) == 0
     assert process.communicate()[1] == ""
-
-
-def test_a_server_that_hangs_up_or_speaks_no_http_is_called_again(held: BarrierProcess, gate: StreamServer) -> None:
-    process = held.start()
-    for answer in ("", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nrel", "SSH-2.0-x\r\n"):
-        asked = gate.next_request()
-        asked.send(answer)
-        asked.close()
-    gate.next_request().answer(release())
-    assert ended(process) == 0
 
 
 def test_a_silent_server_is_left_and_asked_again(held: BarrierProcess, gate: StreamServer) -> None:
