@@ -46,21 +46,12 @@ def test_what_would_try_a_gang_that_timed_out_again_and_again(job: Json, warned:
     assert [it.split(": ")[0] for it in found] == ([] if warned is None else [f"{JOB}.{warned}"])
 
 
-NO_WARNING = {
-    "a deadline where no timeout can come": jobset(replicated(job={"activeDeadlineSeconds": 60}), config={}),
-    "a limit where no timeout can come": jobset(replicated(job={"backoffLimit": 7} | rule()), config={}),
-    "a limit where the gate opens": jobset(replicated(job={"backoffLimit": 7}), notes={names.ON_TIMEOUT: "Release"}),
-    "a limit of another job": jobset(
-        replicated(job={"backoffLimit": 7}),
-        replicated("b"),
-        config={"timeoutAfterSeconds": 1, "targetReplicatedJobs": ["b"]},
-    ),
-}
-
-
-@pytest.mark.parametrize("given", NO_WARNING.values(), ids=NO_WARNING.keys())
-def test_no_warning_about(given: Json) -> None:
-    assert warnings.warnings(given) == []
+def test_where_no_timeout_can_come_or_the_gate_opens_nothing_is_warned_of() -> None:
+    limit, deadline = replicated(job={"backoffLimit": 7} | rule()), replicated(job={"activeDeadlineSeconds": 60})
+    other = jobset(limit, replicated("b"), config={"timeoutAfterSeconds": 1, "targetReplicatedJobs": ["b"]})
+    opens = jobset(limit, notes={names.ON_TIMEOUT: "Release"})
+    for given in (jobset(deadline, config={}), jobset(limit, config={}), opens, other):
+        assert warnings.warnings(given) == []
 
 
 def test_the_operators_limit_is_a_timeout_too_and_a_pods_deadline_counts() -> None:

@@ -307,7 +307,6 @@ async def test_a_proxy_that_the_kubeconfig_names_counts_before_the_environments(
     assert (await from_kubeconfig(path)).proxy == P
 
 
-@pytest.mark.parametrize("proxy", ["socks5://proxy:1080", "ftp://proxy"])
-def test_a_proxy_that_does_not_speak_http_is_an_error_that_names_it(proxy: str) -> None:
-    with pytest.raises(InvalidKubeConfig, match=proxy):
-        proxy_for(CLUSTER, {}, proxy)
+def test_a_proxy_that_does_not_speak_http_is_an_error_that_names_it() -> None:
+    with pytest.raises(InvalidKubeConfig, match="socks5://proxy:1080"):
+        proxy_for(CLUSTER, {}, "socks5://proxy:1080")

@@ -105,7 +105,6 @@ def test_a_replacement_does_not_stretch_the_start() -> None:
         (made(pod(0, at={"created": 0, "scheduled": 1, "started": 2})), "Events, which live an hour"),
         (made(msgspec.structs.replace(held(0), barrier_runs=2)), "ran more than once"),
     ],
-    ids=["absent pods", "lost pulls", "a barrier that ran again"],
 )
 def test_what_is_not_there_or_no_longer_known_is_noted(it: Timeline, note: str) -> None:
     assert any(note in each for each in it.notes)
