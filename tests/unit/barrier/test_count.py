@@ -193,7 +193,7 @@ def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_
     """One of two has succeeded; after a resume the other is created again and has not started."""
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
     done = pod(None, name="done", uid="done", **PASSED)
-    late = {"name": "late", "uid": "late", "epoch": 1}
+    late: dict[str, Any] = {"name": "late", "uid": "late", "epoch": 1}
     waits, runs = (
         count.count_gang(gang(done, other, workload=spec, jobs=(job(succeeded=counted_by_its_job),)))
         for other in (waiting_pod(None, **late), pod(None, **late))
