@@ -330,16 +330,16 @@ async def test_an_event_of_unknown_type_is_counted_and_changes_nothing(server: S
 async def test_events_dropped_are_made_up_for_by_the_list_that_comes_in_any_case(
     server: ScriptedServer, client: Client, seed: int
 ) -> None:
-    """Of random changes of a few objects half are told."""
+    """Of random changes of a few objects half are sent."""
     async with running_informer(client, relist_seconds=600.0) as watched:
         await server.watched()
         rng = random.Random(seed)  # noqa: S311 - it must repeat
         for step in range(60):
-            name, told = f"n{rng.randrange(6)}", rng.random() < 0.5
+            name, sent = f"n{rng.randrange(6)}", rng.random() < 0.5
             if name in server.objects and rng.random() < 0.4:
-                server.drop(name, tell=told)
+                server.drop(name, tell=sent)
             else:
-                server.put(name, str(step), tell=told)
+                server.put(name, str(step), tell=sent)
         start = now()
         await watched.sees(**{name: thing["data"]["value"] for name, thing in server.objects.items()})
         assert now() - start <= 600
