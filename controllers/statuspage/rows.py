@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -55,39 +55,20 @@ the UID of the owner, since two may have one."""
 _IDS: Final = {source: it.removesuffix("s") for source, it in FOLDERS.items()} | {LWS.name: LWS.name}
 
 
-class RowKind(StrEnum):
-    GANG = "gangs"
-    GROUP = "groups"
+class RowKind(Enum):
+    """What a list shows, and who may see it."""
 
-    @property
-    def noun(self) -> str:
-        """Many of them, in words."""
-        return "gangs" if self is RowKind.GANG else "pod groups"
+    GANG = "gangs", "Started", "/", "/events", tuple(GANGS[source] for source in TEMPLATE_SOURCES)
+    GROUP = "pod groups", "Bound", "/groups", "/groups/events", (PODS,)
 
-    @property
-    def counted(self) -> str:
-        """What is counted of their pods."""
-        return "Started" if self is RowKind.GANG else "Bound"
+    def __init__(self, noun: str, counted: str, path: str, events: str, enough: tuple[ListRight, ...]) -> None:
+        """`noun`: many of them, in words; `counted`: what is counted of their pods; the addresses of list and events.
 
-    @property
-    def path(self) -> str:
-        """The address of its list."""
-        return "/" if self is RowKind.GANG else "/groups"
-
-    @property
-    def events_path(self) -> str:
-        """The address of the list's event stream."""
-        return "/events" if self is RowKind.GANG else "/groups/events"
-
-    @property
-    def required(self) -> ListRight:
+        Without one of the rights `enough`, and without those of any row, there is nothing to see at all.
+        """
+        self.noun, self.counted, self.path, self.events_path, self.enough = noun, counted, path, events, enough
+        self.required = enough[0]
         """The right that the refusal of a viewer without any right names."""
-        return GANGS[JOBSET.name] if self is RowKind.GANG else PODS
-
-    @property
-    def enough(self) -> tuple[ListRight, ...]:
-        """Without one of these rights, and without those of any row, there is nothing to see at all."""
-        return tuple(GANGS[source] for source in TEMPLATE_SOURCES) if self is RowKind.GANG else (PODS,)
 
 
 class HeldDevices(Value, frozen=True):
