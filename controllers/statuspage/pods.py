@@ -23,21 +23,11 @@ _GROUP_STAGES: Final = {Step.RUNNING: "Running", Step.SCHEDULED: "Bound"}
 
 
 class PodRow(Value, frozen=True):
-    name: str
-    slot: str
-    part: str
-    """Its replicatedJob, or what made it in a pod group."""
-    node: str
+    pod: PodTimeline
     stage: str
     """How far it is, or the reason for which it has not started."""
     tone: Severity
     message: str
-    times: tuple[tuple[str, float], ...]
-    """When it reached each step."""
-
-    @property
-    def created(self) -> float | None:
-        return next((moment for step, moment in self.times if step == Step.CREATED), None)
 
 
 class PodList(Value, frozen=True):
@@ -46,34 +36,26 @@ class PodList(Value, frozen=True):
     """All pods, shown or not."""
 
     def parts(self) -> list[tuple[str, str, list[PodRow]]]:
-        """Name, stages in words and rows of each part, in the order of the spec."""
+        """Name, stages in words and rows of each replicatedJob, or of what made them, in the order of the spec."""
         found: dict[str, list[PodRow]] = {}
         for row in self.rows:
-            found.setdefault(row.part, []).append(row)
+            found.setdefault(row.pod.replicated_job, []).append(row)
         return [(name, _stages(rows), rows) for name, rows in found.items()]
 
 
 def pod_list(pods: Iterable[PodTimeline], pending: Mapping[str, PendingCause]) -> PodList:
     """`pending` by name of the pod. Those that have not started come first, the oldest of them first."""
     rows = [_row(pod, pending.get(pod.name)) for pod in pods]
-    turn = {name: number for number, name in enumerate(dict.fromkeys(row.part for row in rows))}
-    shown = sorted(rows, key=lambda it: (it.tone, it.created or 0.0))[:MAX_PODS]
-    shown.sort(key=lambda it: turn[it.part])
+    turn = {name: number for number, name in enumerate(dict.fromkeys(row.pod.replicated_job for row in rows))}
+    shown = sorted(rows, key=lambda it: (it.tone, it.pod.times.get(Step.CREATED, 0.0)))[:MAX_PODS]
+    shown.sort(key=lambda it: turn[it.pod.replicated_job])
     return PodList(rows=tuple(shown), count=len(rows))
 
 
 def _row(pod: PodTimeline, cause: PendingCause | None) -> PodRow:
     stage, tone = _stage(pod, cause)
-    return PodRow(
-        name=pod.name,
-        slot=pod.slot,
-        part=pod.replicated_job,
-        node=pod.node,
-        stage=stage,
-        tone=tone,
-        message="" if cause is None or stage != cause.reason else cause.message,
-        times=tuple((str(step), pod.times[step]) for step in pod.path.steps if step in pod.times),
-    )
+    message = "" if cause is None or stage != cause.reason else cause.message
+    return PodRow(pod=pod, stage=stage, tone=tone, message=message)
 
 
 def _stage(pod: PodTimeline, cause: PendingCause | None) -> tuple[str, Severity]:

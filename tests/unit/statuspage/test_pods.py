@@ -39,7 +39,7 @@ def test_each_pod_has_its_stage() -> None:
 def test_those_that_have_not_started_come_first_with_their_reason() -> None:
     late = pod(1, at={"created": 0})
     found = pod_list([held(0), late, held(2), through(0, job="driver")], {late.name: NO_ROOM})
-    assert [(it.slot, it.stage, it.message) for it in found.rows] == [
+    assert [(it.pod.slot, it.stage, it.message) for it in found.rows] == [
         ("workers-0/1", "Unscheduled", "no room"),
         ("workers-0/0", "Started", ""),
         ("workers-0/2", "Started", ""),
@@ -55,7 +55,7 @@ def test_those_that_have_not_started_come_first_with_their_reason() -> None:
 def test_of_very_many_those_are_shown_that_need_attention() -> None:
     found = pod_list([*(through(it) for it in range(MAX_PODS)), pod(MAX_PODS, at={"created": 0})], {})
     assert (len(found.rows), found.count) == (MAX_PODS, MAX_PODS + 1)
-    assert found.rows[0].slot == f"workers-0/{MAX_PODS}"
+    assert found.rows[0].pod.slot == f"workers-0/{MAX_PODS}"
 
 
 def test_a_window_is_two_seconds_in_order() -> None:
