@@ -61,23 +61,15 @@ def _on_node(status: wire.PodStatus) -> PendingCause:
     if holder is None:
         return PendingCause(reason=PendingReason.STARTING, message="its kubelet has not reported a container yet")
     state = holder.state or wire.ContainerState()
+    if state.terminated is not None and state.terminated.exit_code != 0:
+        return _crashed(holder, state.terminated)
     if state.terminated is not None:
-        return _terminated(holder, state.terminated, following)
-    if state.running is not None:
-        return _running(holder, following)
-    return _waiting(holder, state.waiting or wire.StateDetail())
-
-
-def _terminated(holder: wire.ContainerStatus, end: wire.StateDetail, following: str) -> PendingCause:
-    if end.exit_code != 0:
-        return _crashed(holder, end)
-    return _next(f"{holder.name} is done", following)
-
-
-def _running(holder: wire.ContainerStatus, following: str) -> PendingCause:
-    if not holder.ready:
-        return PendingCause(reason=PendingReason.EARLIER_INIT, message=f"{holder.name} is still running")
-    return _next(f"{holder.name} is up", following)
+        return _next(f"{holder.name} is done", following)
+    if state.running is None:
+        return _waiting(holder, state.waiting or wire.StateDetail())
+    if holder.ready:
+        return _next(f"{holder.name} is up", following)
+    return PendingCause(reason=PendingReason.EARLIER_INIT, message=f"{holder.name} is still running")
 
 
 def _next(done: str, following: str) -> PendingCause:
