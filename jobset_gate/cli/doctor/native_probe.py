@@ -6,7 +6,6 @@ both must be bound.
 
 import asyncio
 import secrets
-from enum import StrEnum
 from typing import Any, Final
 
 from controllers.podgroups import native
@@ -27,21 +26,31 @@ NOBODY: Final = 65534
 _LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-class NativeProbeResult(StrEnum):
-    WORKS = "works"
-    NOT_SERVED = "not served"
-    DROPPED = "dropped"
-    NOT_HELD = "not held"
-    NOT_BOUND = "not bound"
+NOT_SERVED: Final = (
+    "the API server has no native PodGroups",
+    "switch on their API and the feature gate GenericWorkload (Kubernetes 1.36 or newer)",
+)
+DROPPED: Final = (
+    "the API server drops spec.schedulingGroup from pods",
+    "switch on the feature gate GenericWorkload of the API server",
+)
+NOT_HELD: Final = (
+    "one pod of a gang of two was bound alone",
+    "switch on the scheduler's feature gate GangScheduling (Kubernetes 1.36) or GenericWorkload (from 1.37 on)",
+)
+NOT_BOUND: Final = (
+    "neither pod of a gang of two was bound in time",
+    "see whether there is room for two pods, and the scheduler's log",
+)
 
 
 async def probe_native(
     client: Client, namespace: str, *, patience: float = BIND_SECONDS, image: str = Barrier().image
-) -> NativeProbeResult:
-    """Takes up to twice `patience`; leaves nothing behind."""
+) -> tuple[str, str] | None:
+    """What is wrong, and what to switch on; None if it works. Takes up to twice `patience`; leaves nothing behind."""
     resource = await client.first_served(map(native_pod_groups, native.VERSIONS))
     if resource is None:
-        return NativeProbeResult.NOT_SERVED
+        return NOT_SERVED
     probe = f"{names.PROGRAM}-native-probe-{secrets.token_hex(4)}"
     pair = [_pod(probe, number, image) for number in (1, 2)]
     policy = {"schedulingPolicy": {"gang": {"minCount": len(pair)}}}
@@ -54,15 +63,15 @@ async def probe_native(
 
 async def _tried(
     client: Client, namespace: str, probe: str, pair: list[dict[str, Any]], patience: float
-) -> NativeProbeResult:
+) -> tuple[str, str] | None:
     first = await client.create(PODS, pair[0], namespace)
     if "schedulingGroup" not in first["spec"]:
-        return NativeProbeResult.DROPPED
+        return DROPPED
     if await _bound(client, namespace, probe, 1, patience):
-        return NativeProbeResult.NOT_HELD
+        return NOT_HELD
     await client.create(PODS, pair[1], namespace)
     both = await _bound(client, namespace, probe, len(pair), patience)
-    return NativeProbeResult.WORKS if both else NativeProbeResult.NOT_BOUND
+    return None if both else NOT_BOUND
 
 
 async def _bound(client: Client, namespace: str, probe: str, count: int, patience: float) -> bool:
@@ -105,36 +114,15 @@ def _pod(probe: str, number: int, image: str) -> dict[str, Any]:
     }
 
 
-_SWITCH_OFF: Final = "set groups.native to Off, or "
-_WRONG: Final = {
-    NativeProbeResult.NOT_SERVED: (
-        "the API server has no native PodGroups",
-        "switch on their API and the feature gate GenericWorkload (Kubernetes 1.36 or newer)",
-    ),
-    NativeProbeResult.DROPPED: (
-        "the API server drops spec.schedulingGroup from pods",
-        "switch on the feature gate GenericWorkload of the API server",
-    ),
-    NativeProbeResult.NOT_HELD: (
-        "one pod of a gang of two was bound alone",
-        "switch on the scheduler's feature gate GangScheduling (Kubernetes 1.36) or GenericWorkload (from 1.37 on)",
-    ),
-    NativeProbeResult.NOT_BOUND: (
-        "neither pod of a gang of two was bound in time",
-        "see whether there is room for two pods, and the scheduler's log",
-    ),
-}
-
-
 async def native_gangs(reader: ClusterReader) -> list[Finding]:
     """Creates two pods and a PodGroup, and takes them away again."""
     try:
-        proof = await probe_native(reader.client, reader.dry_run_namespace)
+        wrong = await probe_native(reader.client, reader.dry_run_namespace)
     except ApiError as no:
         forbidden = isinstance(no, Forbidden)
         what = "cannot create pods and native PodGroups" if forbidden else "native gangs could not be tried"
         raise NotReadable(f"{what} in namespace {reader.dry_run_namespace}: {no.message}") from no
-    if proof is NativeProbeResult.WORKS:
+    if wrong is None:
         return [ok("the scheduler places native gangs", "two pods of one gang were bound together")]
-    why, remedy = _WRONG[proof]
-    return [error("the scheduler does not place native gangs", why, _SWITCH_OFF + remedy)]
+    why, remedy = wrong
+    return [error("the scheduler does not place native gangs", why, f"set groups.native to Off, or {remedy}")]

@@ -4,7 +4,7 @@ import pytest
 
 from controllers.podgroups import native
 from jobset_gate import names
-from jobset_gate.cli.doctor.native_probe import NativeProbeResult, probe_native
+from jobset_gate.cli.doctor.native_probe import NOT_HELD, probe_native
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.settings import Groups, Native
@@ -93,7 +93,7 @@ async def test_the_probe_finds_that_native_gangs_work(plane: Real, namespace: st
     """Also where pods have to be as restricted as Kubernetes knows it."""
     await plane.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     async with group_environment(plane, namespace, nodes={"a": "1"}, controller=False, webhook=False) as stage:
-        assert await probe_native(stage.client, namespace, patience=3.0) is NativeProbeResult.WORKS
+        assert await probe_native(stage.client, namespace, patience=3.0) is None
         assert (await stage.client.list(PODS, namespace))["items"] == []
         async with ObjectView(stage.client, await pod_groups(stage.client), namespace) as view:
             await view.until(lambda found: not found)
@@ -104,4 +104,4 @@ async def test_the_probe_finds_a_scheduler_whose_gate_is_off(control_plane_binar
         plane, space = Real(running), fresh_name()
         await plane.make_namespace(space)
         async with group_environment(plane, space, nodes={"a": "1"}, controller=False, webhook=False) as stage:
-            assert await probe_native(stage.client, space, patience=10.0) is NativeProbeResult.NOT_HELD
+            assert await probe_native(stage.client, space, patience=10.0) is NOT_HELD
