@@ -71,7 +71,8 @@ class Resolver(NamespaceReader):
         code = ExitCode.OK
         for argument in [parse_resource(it, owner) for it in arguments]:
             try:
-                found += await self.explain(argument)
+                rewrite = self.invocation.rewrite_explanation
+                found += [replace(it, explanation=rewrite(it.explanation)) for it in await self.explain(argument)]
             except ObjectNotFound as absent:
                 if len(arguments) == 1:
                     raise
@@ -111,19 +112,15 @@ class Resolver(NamespaceReader):
         known = self.permissions.missing[:]
         found, controller = await asyncio.gather(fetch_gang(self, source, name), self.controller())
         if found is None:
-            return [self._ungated(source, name)]
+            return [ExplainedObject(explain_ungated(source, self.namespace, name, time.time()))]
         gang = await _with_capacity(self.client, await GangEvents(self).added(found.gang, time.time()))
         return [self._explained(replace(found, gang=gang), controller, known, pod)]
-
-    def _ungated(self, source: Source, name: str) -> ExplainedObject:
-        explanation = explain_ungated(source, self.namespace, name, time.time())
-        return ExplainedObject(self.invocation.rewrite_explanation(explanation))
 
     def _explained(
         self, found: FetchedGang, controller: ControllerStatus, known: Sequence[str], pod: str = ""
     ) -> ExplainedObject:
-        explanation = found.explained(controller, [it for it in self.permissions.missing if it not in known], pod)
-        return ExplainedObject(self.invocation.rewrite_explanation(explanation), found)
+        unknown = [it for it in self.permissions.missing if it not in known]
+        return ExplainedObject(found.explained(controller, unknown, pod), found)
 
     async def _groups(self, name: str) -> list[ExplainedObject]:
         """The LeaderWorkerSet as a whole, then each of its groups."""
@@ -132,14 +129,14 @@ class Resolver(NamespaceReader):
         _, controller = await asyncio.gather(source.load(), self.controller())
         source.check_found()
         if source.is_ungated:
-            return [self._ungated(LWS, name)]
+            return [ExplainedObject(explain_ungated(LWS, self.namespace, name, time.time()))]
         groups, events = source.groups(), GangEvents(self)
         found: dict[int, ExplainedObject] = {}
         for number, it in groups.gangs.items():
             gang = replace(it, gang=await events.added(it.gang, time.time()))
             found[number] = replace(self._explained(gang, controller, known), is_part=True)
         whole = groups.explained({number: it.explanation for number, it in found.items()}, time.time())
-        return [ExplainedObject(self.invocation.rewrite_explanation(whole), groups=groups), *found.values()]
+        return [ExplainedObject(whole, groups=groups), *found.values()]
 
     async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:
         pod = await get_pod(self, name)
@@ -160,7 +157,7 @@ class Resolver(NamespaceReader):
         explanation = explain_pod_group(
             status, time.time(), controller=await self.controller(), unknown=self.permissions.missing, pod=pod
         )
-        return ExplainedObject(self.invocation.rewrite_explanation(explanation), status=status)
+        return ExplainedObject(explanation, status=status)
 
 
 async def _with_capacity(client: Client, seen: GangSnapshot) -> GangSnapshot:
