@@ -42,23 +42,15 @@ class CountBar:
         return f"{'?' if self.done is None else self.done}/{self.expected or '?'}"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchFrame:
-    """Lines above the bars, the bars, and lines below; lines may be longer than the terminal is wide."""
-
-    head: Sequence[str]
-    bars: Sequence[CountBar]
-    below: Sequence[str]
-
-
-def watch_frame(state: ViewState, look: TerminalStyle) -> WatchFrame:
+def watch_frame(state: ViewState, look: TerminalStyle) -> tuple[str, Sequence[CountBar], list[str]]:
+    """The line above the bars, the bars, and lines below; lines may be longer than the terminal is wide."""
     it = state.explanation
     if it is None:
-        return WatchFrame((terminal_text.line(state.outcome.message),), (), _problem(state, look))
+        return terminal_text.line(state.outcome.message), (), _problem(state, look)
     head = f"{it.kind} {it.namespace}/{it.name}: {look.paint(state_style(it.state), it.state)}"
     clock = said.time_left(it)
     below = [*_reasons(it, look), *_rest(it, look), *_problem(state, look)]
-    return WatchFrame((head + (f", {clock}" if clock else ""),), tuple(_bars(it)), below)
+    return head + (f", {clock}" if clock else ""), tuple(_bars(it)), below
 
 
 def watch_line(state: ViewState) -> str:
@@ -172,10 +164,9 @@ class LiveScreen:
         self._live.update(self._drawn(state), refresh=True)
 
     def _drawn(self, state: ViewState) -> RenderableType:
-        frame, narrow = watch_frame(state, self._look), self._console.width < NARROW
-        texts = [Text.from_ansi(line) for line in (*frame.head, *frame.below)]
-        many = len(frame.head)
-        return Group(*texts[:many], *([_bar_table(frame.bars, narrow=narrow)] if frame.bars else []), *texts[many:])
+        (head, bars, below), narrow = watch_frame(state, self._look), self._console.width < NARROW
+        table = [_bar_table(bars, narrow=narrow)] if bars else []
+        return Group(Text.from_ansi(head), *table, *map(Text.from_ansi, below))
 
 
 def _bar_table(bars: Sequence[CountBar], *, narrow: bool) -> Table:

@@ -108,15 +108,15 @@ def test_a_line_for_what_is_no_terminal_says_nothing_that_passes() -> None:
 
 def test_of_many_reasons_the_first_are_shown_and_the_rest_counted() -> None:
     missing = tuple(MissingByReason(reason=f"Why{number}", message="", count=3) for number in range(10))
-    frame = printed.watch_frame(moment(msgspec.structs.replace(WAITING, missing=missing)), PLAIN_STYLE)
-    assert "3 pods: Why7" in frame.below
-    assert "and 6 pods more for 2 more reasons" in frame.below
+    _, _, below = printed.watch_frame(moment(msgspec.structs.replace(WAITING, missing=missing)), PLAIN_STYLE)
+    assert "3 pods: Why7" in below
+    assert "and 6 pods more for 2 more reasons" in below
 
 
 def test_a_server_that_does_not_answer_is_named_and_colours_are_for_who_wants_them() -> None:
     look = TerminalStyle(colour=True)
-    frame = printed.watch_frame(moment(GROUP, trouble="no answer"), look)
-    assert (frame.below[-1], frame.head[0]) == (
+    head, _, below = printed.watch_frame(moment(GROUP, trouble="no answer"), look)
+    assert (below[-1], head) == (
         "\x1b[31mno answer\x1b[0m",
         "PodGroup team/ring: \x1b[33mGathering\x1b[0m",
     )
