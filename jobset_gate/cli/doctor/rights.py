@@ -52,17 +52,6 @@ class RequiredRight:
     name: str = ""
     vital: bool = True
 
-    def attributes(self, namespace: str) -> dict[str, str]:
-        """As an access review has them; a namespace of "" is all of them."""
-        return {
-            "verb": self.verb,
-            "group": self.resource.group,
-            "resource": self.resource.plural,
-            "subresource": self.part,
-            "name": self.name,
-            "namespace": namespace,
-        }
-
     @property
     def label(self) -> str:
         """`patch jobsets/status`."""
@@ -171,9 +160,11 @@ async def own(reader: ClusterReader) -> list[Finding]:
 
 
 async def _may(reader: ClusterReader, right: RequiredRight, namespace: str, who: Json | None = None) -> bool:
-    """Whether `who`, or else the user, has the right. Raises NotReadable."""
+    """Whether `who`, or else the user, has the right; a namespace of "" is all of them. Raises NotReadable."""
     kind = SELF_SUBJECT_ACCESS_REVIEWS if who is None else SUBJECT_ACCESS_REVIEWS
-    spec = {"resourceAttributes": right.attributes(namespace), **(who or {})}
+    its = {"group": right.resource.group, "resource": right.resource.plural, "subresource": right.part}
+    attributes = {"verb": right.verb, **its, "name": right.name, "namespace": namespace}
+    spec = {"resourceAttributes": attributes, **(who or {})}
     try:
         return nested(await reader.client.create(kind, {"spec": spec}), "status", "allowed") is True
     except NotFound as no:
