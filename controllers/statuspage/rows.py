@@ -1,7 +1,7 @@
 """Rows of the lists, with the explanation that `why` gives. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from enum import Enum, IntEnum
 from typing import Any, Final
 from urllib.parse import quote
@@ -153,7 +153,7 @@ def gang_row(it: Explanation, seen: GangSnapshot, prices: Prices) -> StatusRow:
         needs=(GANGS[key.source],),
         since=min((moment for moment in moments if moment is not None), default=None),
         held=held_devices(seen, prices) if waits else (),
-        ended=_ENDED[it.state](seen) if it.state in _ENDED else None,
+        ended=_ended(it.state, seen),
     )
 
 
@@ -202,20 +202,17 @@ def sum_devices(rows: Iterable[StatusRow]) -> tuple[HeldDevices, ...]:
     return tuple(sorted(found, key=lambda it: (-it.count, it.resource)))
 
 
-def _timed_out(seen: GangSnapshot) -> float | None:
-    """Nobody writes it down; the gang's clock and the timeout say it, as long as the ConfigMap exists."""
-    jobset, home = seen.workload, seen.own_config_map
-    clock = home.waiting_since if home is not None else None
-    present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
-    if clock is None or jobset.config.timeout is None or not clock.generation.covers(present):
+def _ended(state: str, seen: GangSnapshot) -> float | None:
+    """When it was ended at its gate, as far as its ConfigMap tells."""
+    workload, home = seen.workload, seen.own_config_map
+    if home is None:
         return None
-    return clock.at + jobset.config.timeout
-
-
-def _index_failed(seen: GangSnapshot) -> float | None:
-    """The verdict came at once, and nothing is written into the ConfigMap after it."""
-    home = seen.own_config_map
-    return home.written_at if home is not None and home.verdict is not None else None
+    if state == GangState.INDEX_FAILED:  # the verdict came at once, and nothing is written after it
+        return home.written_at if home.verdict is not None else None
+    clock, timeout = home.waiting_since, workload.config.timeout
+    if state != GangState.TIMED_OUT or clock is None or timeout is None:
+        return None
+    return clock.at + timeout if clock.generation.covers(Generation(workload.uid, workload.attempt, workload.epoch)) else None
 
 
 def _row(it: Explanation, **more: Any) -> StatusRow:
@@ -271,7 +268,3 @@ _STATES: Final = {
 }
 _TONES: Final = {state: tone for tone, states in _STATES.items() for state in states}
 """All others are WAIT."""
-_ENDED: Final[Mapping[str, Callable[[GangSnapshot], float | None]]] = {
-    GangState.TIMED_OUT: _timed_out,
-    GangState.INDEX_FAILED: _index_failed,
-}
