@@ -18,6 +18,7 @@ from jobset_gate.timeline.model import PLACEMENT_STEPS, Placement, PodTimeline, 
 _WHOLE_SECONDS = (
     "the cluster keeps these times in whole seconds, by the clocks of its nodes: differences of 1s mean little"
 )
+_LOST_PULLS = "the times of image pulls come from Events, which live an hour: of some pods it is not known"
 _THOUSANDTHS = 1000
 _OTHERS = "pods"
 """What those are called that no controller has made."""
@@ -141,34 +142,28 @@ def _timed_out(workload: WorkloadSeen, verdict: Verdict | None, since: float | N
 
 
 def _notes(made: Timeline, *, replaced: int) -> list[str]:
-    found = []
-    if made.attempt:
-        restart = "restart " if made.source is not None and made.source.restarts else ""
-        found.append(f"this is {restart}attempt {made.attempt}; the pods of earlier ones are gone and not shown")
-    if replaced:
-        found.append(f"not shown: {pods_(replaced)}, failed or replaced by others")
-    if made.replacements:
-        many = pods_(len(made.replacements))
-        found.append(f"{many} made after the gate was opened, as replacements: not in the skew, nor in pictures")
-    pods = (*made.pods, *made.replacements)
-    found += _absent_note(made.expected - len(pods), str(made.expected))
-    if any({Step.PULLED, Step.MAIN_PULLED} & pod.unknown_steps for pod in pods):
-        found.append("the times of image pulls come from Events, which live an hour: of some pods it is not known")
-    lost = sum(bool(pod.unknown_steps - {Step.PULLED, Step.MAIN_PULLED}) for pod in pods)
-    if lost:
-        found.append(f"of {pods_(lost)} the cluster no longer knows every time, such as that of a first run")
+    pods, late = (*made.pods, *made.replacements), len(made.replacements)
+    restart = "restart " if made.source is not None and made.source.restarts else ""
+    pulls = {Step.PULLED, Step.MAIN_PULLED}
+    lost = sum(bool(pod.unknown_steps - pulls) for pod in pods)
     again = sum(pod.barrier_runs > 1 for pod in pods)
-    if again:
-        found.append(f"the barrier of {pods_(again)} ran more than once: only its last run is known")
-    if pods:
-        found.append(_WHOLE_SECONDS)
-    return found
+    notes = (
+        (made.attempt, f"this is {restart}attempt {made.attempt}; the pods of earlier ones are gone and not shown"),
+        (replaced, f"not shown: {pods_(replaced)}, failed or replaced by others"),
+        (late, f"{pods_(late)} made after the gate was opened, as replacements: not in the skew, nor in pictures"),
+        _absent_note(made.expected - len(pods), str(made.expected)),
+        (any(pulls & pod.unknown_steps for pod in pods), _LOST_PULLS),
+        (lost, f"of {pods_(lost)} the cluster no longer knows every time, such as that of a first run"),
+        (again, f"the barrier of {pods_(again)} ran more than once: only its last run is known"),
+        (pods, _WHOLE_SECONDS),
+    )
+    return [text for holds, text in notes if holds]
 
 
-def _absent_note(many: int, of: str) -> list[str]:
-    """The note on pods that do not exist."""
+def _absent_note(many: int, of: str) -> tuple[bool, str]:
+    """The note on pods that do not exist, and whether there are such."""
     words = "is gone or was" if many == 1 else "are gone or were"
-    return [f"{pods_(many)} of {of} {words} never made"] if many > 0 else []
+    return many > 0, f"{pods_(many)} of {of} {words} never made"
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------
@@ -259,22 +254,17 @@ def _nth(moments: Iterable[float], number: int) -> float | None:
 
 
 def _group_notes(made: Timeline, report: GroupStatus, *, left_out: int) -> list[str]:
-    found = []
-    record = report.record
-    if record is not None and record.rolled_back:
-        times = "once" if record.rolled_back == 1 else f"{record.rolled_back} times"
-        found.append(f"it was taken back {times}: {record.why}; what was before is not shown")
-    if left_out:
-        found.append(f"not shown: {pods_(left_out)} of an earlier generation")
-    if made.replacements:
-        found.append(f"{pods_(len(made.replacements))} made after it was opened: not in the skew, nor in pictures")
-    pods, minimum = (*made.pods, *made.replacements), report.counts.minimum
-    found += _absent_note(minimum - len(pods), f"its minimum of {minimum}")
-    if report.ungated:
-        found.append(f"{pods_(len(report.ungated))} never held by a gate of ours: opened is not known of those")
-    lost = sum(bool(pod.unknown_steps) for pod in pods)
-    if lost:
-        found.append(f"of {pods_(lost)} the cluster no longer knows every time")
-    if made.pods:
-        found.append(_WHOLE_SECONDS)
-    return found
+    pods, minimum, ungated = (*made.pods, *made.replacements), report.counts.minimum, len(report.ungated)
+    late, lost = len(made.replacements), sum(bool(pod.unknown_steps) for pod in pods)
+    back, why = (report.record.rolled_back, report.record.why) if report.record is not None else (0, "")
+    times = "once" if back == 1 else f"{back} times"
+    notes = (
+        (back, f"it was taken back {times}: {why}; what was before is not shown"),
+        (left_out, f"not shown: {pods_(left_out)} of an earlier generation"),
+        (late, f"{pods_(late)} made after it was opened: not in the skew, nor in pictures"),
+        _absent_note(minimum - len(pods), f"its minimum of {minimum}"),
+        (ungated, f"{pods_(ungated)} never held by a gate of ours: opened is not known of those"),
+        (lost, f"of {pods_(lost)} the cluster no longer knows every time"),
+        (made.pods, _WHOLE_SECONDS),
+    )
+    return [text for holds, text in notes if holds]
