@@ -1,6 +1,7 @@
 """The JSON API: the list of gangs and one gang, by the rules of the pages. The middleware makes its errors JSON."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -21,51 +22,46 @@ MAX_REASONS: Final = 20
 """Reasons of a gang: a tenant may cause as many as a gang has pods."""
 
 
-class ApiHandlers:
+def api_routes(context: PageContext) -> list[web.RouteDef]:
     """Gangs as JSON."""
+    gangs, gang = partial(_gangs, context), partial(_gang, context)
+    return [context.get("/api/v1/gangs", gangs), context.get("/api/v1/gangs/{namespace}/{name}", gang)]
 
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
 
-    def routes(self) -> list[web.RouteDef]:
-        get = self._context.get
-        return [get("/api/v1/gangs", self._gangs), get("/api/v1/gangs/{namespace}/{name}", self._gang)]
-
-    async def _gangs(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        page, visibility = await self._context.list_page(login, parse_query(RowKind.GANG, request.query))
-        now = self._context.source.clock()
-        return json_response(
-            {
-                "kind": "GangStatusList",
-                "at": time_or_none(now),
-                "complete": not visibility.restricted,
-                "found": page.found,
-                "page": page.query.page,
-                "pages": page.pages,
-                "overview": _overview(page, now),
-                "items": [self._gang_json(row, now) for row in page.rows],
-            }
-        )
-
-    async def _gang(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        source = SOURCES.get(request.query.get("source", ""), JOBSET)
-        row, _, _ = await self._context.gang(login, GangKey(**request.match_info, source=source.name))
-        return json_response(self._gang_json(row, self._context.source.clock()))
-
-    def _gang_json(self, row: StatusRow, now: float) -> Json:
-        leader = self._context.source.fresh().controller
-        explanation = replace(
-            row.explanation, now=now, controller=leader, missing=row.explanation.missing[:MAX_REASONS]
-        )
-        return {
-            **explanation_json(explanation),
-            "kind": "GangStatus",
-            "path": row.path,
-            "created": time_or_none(row.created or None),
-            "waitsSince": time_or_none(row.since),
-            "timedOutAt": time_or_none(row.ended if row.state == GangState.TIMED_OUT else None),
-            "devices": _devices(row.held, now),
+async def _gangs(context: PageContext, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+    page, visibility = await context.list_page(login, parse_query(RowKind.GANG, request.query))
+    now = context.source.clock()
+    return json_response(
+        {
+            "kind": "GangStatusList",
+            "at": time_or_none(now),
+            "complete": not visibility.restricted,
+            "found": page.found,
+            "page": page.query.page,
+            "pages": page.pages,
+            "overview": _overview(page, now),
+            "items": [_gang_json(context, row, now) for row in page.rows],
         }
+    )
+
+
+async def _gang(context: PageContext, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+    source = SOURCES.get(request.query.get("source", ""), JOBSET)
+    row, _, _ = await context.gang(login, GangKey(**request.match_info, source=source.name))
+    return json_response(_gang_json(context, row, context.source.clock()))
+
+
+def _gang_json(context: PageContext, row: StatusRow, now: float) -> Json:
+    leader, missing = context.source.fresh().controller, row.explanation.missing[:MAX_REASONS]
+    return {
+        **explanation_json(replace(row.explanation, now=now, controller=leader, missing=missing)),
+        "kind": "GangStatus",
+        "path": row.path,
+        "created": time_or_none(row.created or None),
+        "waitsSince": time_or_none(row.since),
+        "timedOutAt": time_or_none(row.ended if row.state == GangState.TIMED_OUT else None),
+        "devices": _devices(row.held, now),
+    }
 
 
 def _overview(page: ListPage, now: float) -> Json:

@@ -210,9 +210,10 @@ def _ended(state: str, seen: GangSnapshot) -> float | None:
     if state == GangState.INDEX_FAILED:  # the verdict came at once, and nothing is written after it
         return home.written_at if home.verdict is not None else None
     clock, timeout = home.waiting_since, workload.config.timeout
-    if state != GangState.TIMED_OUT or clock is None or timeout is None:
+    present = Generation(workload.uid, workload.attempt, workload.epoch)
+    if state != GangState.TIMED_OUT or clock is None or timeout is None or not clock.generation.covers(present):
         return None
-    return clock.at + timeout if clock.generation.covers(Generation(workload.uid, workload.attempt, workload.epoch)) else None
+    return clock.at + timeout
 
 
 def _row(it: Explanation, **more: Any) -> StatusRow:

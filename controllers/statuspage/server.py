@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from controllers.barrier.cache import GangCache
 from controllers.dependencies import ControllerDependencies
 from controllers.podgroups.setup import PodGroupControllers
-from controllers.statuspage.api import ApiHandlers
+from controllers.statuspage.api import api_routes
 from controllers.statuspage.app import PageContext, build_app
 from controllers.statuspage.auth import AccessReviewer, Authenticator, SessionStore
 from controllers.statuspage.detail import DetailHandlers
@@ -107,7 +107,7 @@ class StatusPage:
             certificate = CertWatcher(options.certificate, options.key, ServingContext)
         connections = ConnectionLimiter(LIMITS)
         details = DetailHandlers(self._context, self.timelines)
-        routes = [*details.routes(), *ApiHandlers(self._context).routes()]
+        routes = [*details.routes(), *api_routes(self._context)]
         app = build_app(options, self._context, routes, self._on_response, connections)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE, shutdown_timeout=SHUTDOWN_TIMEOUT)
         async with AsyncExitStack() as stack:
