@@ -18,7 +18,7 @@ from controllers.statuspage.auth import (
     TooManyAttempts,
     Visibility,
 )
-from controllers.statuspage.html import PageFrame, PageRefused, html_response, problem_response
+from controllers.statuspage.html import Frame, PageRefused, html_response, problem_response
 from controllers.statuspage.middleware import PageOptions, add_security_headers, security_middleware
 from controllers.statuspage.query import ListPage, ListQuery, parse_query
 from controllers.statuspage.rows import GANGS, PODS, ListRight, RowKind, StatusRow, row_id
@@ -126,10 +126,10 @@ class PageContext:
         )
         raise PageRefused(response)
 
-    def page_frame(self, login: AuthenticatedViewer, kind: RowKind, here: str, events: str) -> PageFrame:
-        """What a page has around its content."""
-        now, fresh = self.source.clock(), self.source.fresh()
-        return PageFrame(login.viewer.name, bool(login.session), fresh, now, kind, here, events)
+    def page_frame(self, login: AuthenticatedViewer, kind: RowKind, here: str, events: str) -> Frame:
+        """`here`: the address of the page; `events`: that of its event stream. Who has a session may sign out."""
+        its: Frame = {"kind": kind, "here": here, "events": events, "session": bool(login.session)}
+        return its | {"viewer": login.viewer.name, "fresh": self.source.fresh(), "now": self.source.clock()}
 
     async def stream_events(
         self, request: web.Request, login: AuthenticatedViewer, next_update: NextUpdate, kind: RowKind, namespace: str
@@ -157,34 +157,25 @@ class PageContext:
         return visibility if self._may_look(kind, visibility) else None
 
 
-class ListHandlers:
-    """The lists of gangs and of pod groups."""
+async def _list(
+    context: PageContext, kind: RowKind, request: web.Request, login: AuthenticatedViewer
+) -> web.StreamResponse:
+    page, visibility = await context.list_page(login, parse_query(kind, request.query))
+    text = html.list_page(
+        context.page_frame(login, kind, page.query.link(page=page.query.page), page.query.events()),
+        page,
+        narrowed="" if page.query.namespace else ", ".join(right.name for right in visibility.restricted),
+        limited=visibility.limited,
+    )
+    return html_response(text)
 
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
 
-    def routes(self) -> list[web.RouteDef]:
-        """The routes of both."""
-        get, found = self._context.get, []
-        for kind in RowKind:
-            found += [get(kind.path, partial(self._list, kind)), get(kind.events_path, partial(self._events, kind))]
-        return found
-
-    async def _list(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        context = self._context
-        page, visibility = await context.list_page(login, parse_query(kind, request.query))
-        text = html.list_page(
-            context.page_frame(login, kind, page.query.link(page=page.query.page), page.query.events()),
-            page,
-            narrowed="" if page.query.namespace else ", ".join(right.name for right in visibility.restricted),
-            limited=visibility.limited,
-        )
-        return html_response(text)
-
-    async def _events(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        context, query = self._context, parse_query(kind, request.query)
-        feed = ListFeed(context.view, query, context.source.fresh)
-        return await context.stream_events(request, login, feed.next_update, kind, query.namespace)
+async def _list_events(
+    context: PageContext, kind: RowKind, request: web.Request, login: AuthenticatedViewer
+) -> web.StreamResponse:
+    query = parse_query(kind, request.query)
+    feed = ListFeed(context.view, query, context.source.fresh)
+    return await context.stream_events(request, login, feed.next_update, kind, query.namespace)
 
 
 def build_app(
@@ -199,7 +190,10 @@ def build_app(
     app = web.Application(middlewares=middlewares, client_max_size=MAX_TOKEN_LENGTH * 4)
     app.on_response_prepare.append(add_security_headers)
     app.on_response_prepare.append(connections.release_stream)
-    app.add_routes([*ListHandlers(context).routes(), *more_routes])
+    for kind in RowKind:
+        app.add_routes([context.get(kind.path, partial(_list, context, kind))])
+        app.add_routes([context.get(kind.events_path, partial(_list_events, context, kind))])
+    app.add_routes(more_routes)
     app.add_routes([web.get(f"/static/{name}", partial(_static, name)) for name in html.STATIC])
     app.add_routes(
         [

@@ -1,6 +1,5 @@
 """Pages and fragments of HTML. Everything that comes from a cluster is escaped: tenants choose names and messages."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 
 from controllers.statuspage.pods import PodsSection
 from controllers.statuspage.query import ORDERS, ListPage
-from controllers.statuspage.rows import RowKind, StatusRow
+from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import Freshness
 from jobset_gate import names
 from jobset_gate.explain import text as explain_text
@@ -42,20 +41,8 @@ PROBLEM: Final = web.ResponseKey("problem", str)
 """The key of a response under which its text is kept, for programs."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageFrame:
-    """What every page has around its content."""
-
-    viewer: str
-    session: bool
-    """The viewer has signed in by the form, so there is a button to sign out."""
-    fresh: Freshness
-    now: float
-    kind: RowKind
-    here: str
-    """The address of this page."""
-    events: str = ""
-    """The address of its event stream."""
+Frame = dict[str, Any]
+"""What every page has around its content, as its template names it."""
 
 
 def render(template: str, **known: Any) -> str:
@@ -63,13 +50,13 @@ def render(template: str, **known: Any) -> str:
     return _TEMPLATES.get_template(f"{template}.html").render(known)
 
 
-def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool) -> str:
+def list_page(frame: Frame, view: ListPage, *, narrowed: str, limited: bool) -> str:
     """The list of gangs, or of groups."""
     kind = view.query.kind
     choices = dict.fromkeys((*view.namespaces, *((view.query.namespace,) if view.query.namespace else ())))
     return render(
         "list",
-        now=frame.now,
+        now=frame["now"],
         frame=frame,
         title=kind.noun.capitalize(),
         view=view,
@@ -91,10 +78,10 @@ def detail_fragment(row: StatusRow, fresh: Freshness, now: float) -> str:
     return render("about", now=now, **_of_about(row, fresh, now))
 
 
-def detail_page(frame: PageFrame, row: StatusRow, section: PodsSection) -> str:
+def detail_page(frame: Frame, row: StatusRow, section: PodsSection) -> str:
     """The page of one gang or group."""
-    known = _of_about(row, frame.fresh, frame.now)
-    return render("gang", now=frame.now, frame=frame, title=detail_title(row), section=section, **known)
+    known = _of_about(row, frame["fresh"], frame["now"])
+    return render("gang", now=frame["now"], frame=frame, title=detail_title(row), section=section, **known)
 
 
 def detail_title(row: StatusRow) -> str:
