@@ -45,6 +45,10 @@ FoundWebhook = tuple[str, Json]
 """The configuration's name, and our webhook in it."""
 
 KEPT: Final = ((MUTATING_WEBHOOKS, MUTATING_HOOK, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING_HOOK, VALIDATING))
+_HALF_OF_JOBS: Final = "the other configuration has one, so gangs of Jobs are half installed"
+_HALF_OF_LWS: Final = (
+    "groups of LeaderWorkerSets start without a barrier, or are half installed, though gangs.sources has them"
+)
 _INSTALL: Final = "install or repair jobset-gate: `helm upgrade --install` writes it again"
 
 
@@ -57,9 +61,9 @@ async def check(reader: ClusterReader) -> list[Finding]:
         if not ours:
             found.append(error(f"{resource.kind} {name} is missing", what, _INSTALL))
         found += [_judged(resource, it) for it in ours]
-    found += await _check_jobs(reader)
+    found += await _check_source(reader, JOB, _HALF_OF_JOBS)
     found += await _check_start_groups(reader)
-    found += await _check_leader_worker_sets(reader)
+    found += await _check_source(reader, LWS, _HALF_OF_LWS)
     pods = await hooks_for(reader, None)
     found += [_judged(MUTATING_WEBHOOKS, it) for it in pods]
     if not pods:
@@ -69,28 +73,11 @@ async def check(reader: ClusterReader) -> list[Finding]:
     return found
 
 
-async def _check_jobs(reader: ClusterReader) -> list[Finding]:
-    """Those for Jobs; nothing to say where Jobs are no gangs."""
-    if not await hooks_for(reader, JOB):
-        return []
-    why = "the other configuration has one, so gangs of Jobs are half installed"
-    return await _check_source(reader, JOB, why) or [ok("Jobs are sent to the webhook")]
-
-
-async def _check_leader_worker_sets(reader: ClusterReader) -> list[Finding]:
-    """Those for LeaderWorkerSets and their pods; nothing to say where they are switched off."""
-    pods, wanted = await hooks_for(reader, LWS), await installed_gangs(reader)
-    if not pods and (wanted is None or LWS.name not in wanted.sources):
-        return []
-    why = "groups of LeaderWorkerSets start without a barrier, or are half installed, though gangs.sources has them"
-    found = await _check_source(reader, LWS, why)
-    if not pods:
-        found.append(_lacks(MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK, LWS, why))
-    return found or [ok("LeaderWorkerSets are sent to the webhook")]
-
-
 async def _check_source(reader: ClusterReader, source: Source, why: str) -> list[Finding]:
-    """What is wrong with the webhooks for the workloads of a source, in addition to those for JobSets."""
+    """The webhooks for the workloads of a source and for their pods; nothing to say where it is switched off."""
+    its, wanted = await hooks_for(reader, source), await installed_gangs(reader)
+    if not its and (source is JOB or wanted is None or source.name not in wanted.sources):
+        return []
     found: list[Finding] = []
     for resource, hook, name in KEPT:
         ours = await _hooks(reader, resource, hook_name(hook, source))
@@ -98,7 +85,9 @@ async def _check_source(reader: ClusterReader, source: Source, why: str) -> list
             found.append(_lacks(resource, name, source, why))
         judged = [_judged(resource, one, f" for {source.kind}s") for one in ours]
         found += [it for it in judged if it.level is not FindingLevel.OK]
-    return found
+    if not its:
+        found.append(_lacks(MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK, source, why))
+    return found or [ok(f"{source.kind}s are sent to the webhook")]
 
 
 def _lacks(resource: Resource, name: str, source: Source, why: str) -> Finding:
