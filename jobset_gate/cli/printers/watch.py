@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final, Self, TextIO, cast
 
@@ -117,12 +118,6 @@ class LineScreen:
         self._last = self._problem = ""
         self._warned: set[str] = set()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing has to be put back."""
-
     def show(self, state: ViewState, now: float) -> None:
         """Says it if it is news."""
         if state.problem and not self._problem:
@@ -181,8 +176,8 @@ def _bar_table(bars: Sequence[CountBar], *, narrow: bool) -> Table:
     return table
 
 
-def standard_output() -> LineScreen | LiveScreen:
+def standard_output() -> AbstractContextManager[LineScreen | LiveScreen]:
     """The right one for where this process prints."""
     stream = cast("TextIO", sys.stdout)
     moves = stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
-    return LiveScreen(stream, output.style_of(stream)) if moves else LineScreen()
+    return LiveScreen(stream, output.style_of(stream)) if moves else nullcontext(LineScreen())
