@@ -13,7 +13,7 @@ import msgspec
 
 from jobset_gate.explain.text import format_pod_count, format_time
 from jobset_gate.objects import terminal_text
-from jobset_gate.timeline.model import Activity, Step, Timeline
+from jobset_gate.timeline.model import Activity, Step, StepSequence, Timeline
 from jobset_gate.timeline.rows import MOST_PODS, SLOWEST, TimelineRow, arrival_order, rows
 from jobset_gate.timeline.summary import IdleDevices, headline, offset, pod_text, sentences
 
@@ -86,9 +86,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
-    activities: tuple[Activity, ...]
-    arrival: str
-    """What the pods did that they are ordered by, in words."""
+    path: StepSequence
     is_group: bool
     origin: float | None
     until: float
@@ -121,8 +119,7 @@ def make_drawing(timeline: Timeline, idle: Sequence[IdleDevices] = ()) -> Drawin
         title=headline(timeline),
         sentences=tuple(sentences(timeline, idle)),
         notes=_notes(timeline, many),
-        activities=timeline.path.activities,
-        arrival=timeline.path.arrival_text,
+        path=timeline.path,
         is_group=timeline.placing is not None,
         origin=timeline.origin,
         until=timeline.until,
@@ -212,7 +209,7 @@ class _Chart:
             job = row.pod.replicated_job
             if row.slow and before and not before.slow:
                 place += 28
-                self.headings.append((place - 8, f"the {SLOWEST} pods that {drawing.arrival} last", "part"))
+                self.headings.append((place - 8, f"the {SLOWEST} pods that {drawing.path.arrival_text} last", "part"))
             if drawing.thin and (before is None or before.pod.replicated_job != job):
                 if before is not None:
                     place += 10 + max(0, 2 * LINE - THIN * counts[before.pod.replicated_job])
@@ -249,7 +246,7 @@ class _Chart:
 
     def _legend(self) -> Iterator[str]:
         place = 24.0
-        for doing in self.drawing.activities:
+        for doing in self.drawing.path.activities:
             yield _rect(place, self.top, 12, 12, CSS_CLASS[doing])
             yield _label(place + 17, self.top + 10, doing, "faint")
             place += 30 + 6.8 * len(doing)
