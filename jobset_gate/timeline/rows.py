@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-import msgspec
-
 from jobset_gate.barrier.model import Value
-from jobset_gate.timeline.model import PodTimeline, Step, Timeline
+from jobset_gate.timeline.model import PodTimeline, Timeline
 from jobset_gate.timeline.summary import StepSummary, step_summary
 
 MOST_PODS = 60
@@ -50,36 +48,24 @@ def rows(timeline: Timeline, most: int = MOST_PODS) -> tuple[TimelineRow, ...]:
     return (*found, *(TimelineRow(label=pod.slot, count=1, pod=pod, slow=True) for pod in slow))
 
 
-def median_pod(pods: Sequence[PodTimeline]) -> PodTimeline:
+def _median_pod(job: str, label: str, pods: Sequence[PodTimeline], sums: Sequence[StepSummary]) -> PodTimeline:
     """One that stands for all: it has reached what at least half of them have, when half of them had."""
-    reached = {step: _half(step, pods) for step in pods[0].path.steps}
-    times = {step: at for step, at in reached.items() if isinstance(at, float)}
-    gone = frozenset(step for step, at in reached.items() if at is True)
-    quits = sorted(pod.gave_up for pod in pods if pod.gave_up is not None)
-    ends = sorted(pod.ended for pod in pods if pod.ended is not None)
+    times = {it.step: _half([pod.times.get(it.step) for pod in pods], it.known + it.pending) for it in sums}
     return PodTimeline(
-        name="",
+        name=label,
+        replicated_job=job,
         path=pods[0].path,
-        times=times,
-        gone=gone,
+        times={step: at for step, at in times.items() if at is not None},
+        gone=frozenset(it.step for it in sums if not it.known and it.lost > it.pending),
         alive=2 * sum(pod.alive for pod in pods) >= len(pods),
-        gave_up=_middle(quits, len(pods)),
-        ended=_middle(ends, len(pods)),
+        gave_up=_half([pod.gave_up for pod in pods], len(pods)),
+        ended=_half([pod.ended for pod in pods], len(pods)),
     )
 
 
-def _half(step: Step, pods: Sequence[PodTimeline]) -> float | bool:
-    """When half of the pods whose state is known had reached it; True: reached at an unknown time."""
-    summary = step_summary(pods, step)
-    if summary.known:
-        found = sorted(pod.times[step] for pod in pods if step in pod.times)
-        middle = _middle(found, summary.known + summary.pending)
-        return False if middle is None else float(middle)
-    return summary.lost > summary.pending
-
-
-def _middle(found: Sequence[float], of: int) -> float | None:
-    """The time by which at least half had come, if so many have."""
+def _half(moments: Sequence[float | None], of: int) -> float | None:
+    """The time by which at least half of so many had come, if so many have; None stands for one that has not."""
+    found = sorted(at for at in moments if at is not None)
     place = (of + 1) // 2 - 1
     return found[place] if 0 <= place < len(found) else None
 
@@ -99,12 +85,9 @@ def _bands(name: str, pods: Sequence[PodTimeline], of: int) -> list[TimelineRow]
     for number, (low, high) in enumerate(pairwise(cuts)):
         some = ordered[low:high]
         label = name if parts == 1 else f"{name} {100 * number // parts}-{100 * (number + 1) // parts}%"
-        way = msgspec.structs.replace(median_pod(some), replicated_job=name, name=label)
-        found.append(
-            TimelineRow(
-                label=label, count=len(some), pod=way, sums=tuple(step_summary(some, step) for step in way.path.steps)
-            )
-        )
+        sums = tuple(step_summary(some, step) for step in some[0].path.steps)
+        way = _median_pod(name, label, some, sums)
+        found.append(TimelineRow(label=label, count=len(some), pod=way, sums=sums))
     return found
 
 

@@ -62,11 +62,6 @@ def step_summary(pods: Sequence[PodTimeline], step: Step) -> StepSummary:
     )
 
 
-def start_skew(timeline: Timeline) -> StepSummary:
-    """From the first to the last main container's start."""
-    return step_summary(timeline.pods, Step.RUNNING)
-
-
 def idle_devices(timeline: Timeline, prices: Prices = _NO_PRICES) -> tuple[IdleDevices, ...]:
     """By resource name. Those of pods that never started are idle, too, but not the gate's doing: they do not count."""
     devices, unknown, seconds = Counter[str](), Counter[str](), dict[str, float]()
@@ -129,7 +124,7 @@ def sentences(it: Timeline, idle: Sequence[IdleDevices]) -> Iterator[str]:
     if it.placing is not None:
         yield from _gathering(it, it.placing, it.origin)
     arrival = "barriers: first to last start" if it.placing is None else "placement skew, first to last bound:"
-    came, mains = step_summary(it.pods, it.path.arrival), start_skew(it)
+    came, mains = step_summary(it.pods, it.path.arrival), step_summary(it.pods, Step.RUNNING)
     for steps, text in ((came, arrival), (mains, "start skew, first to last main container:")):
         if steps.known > 1:
             yield f"{text} {_spread(steps)}"

@@ -12,7 +12,7 @@ import msgspec
 
 from jobset_gate.barrier.model import Verdict, VerdictKind
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
-from jobset_gate.timeline.summary import start_skew, step_summary
+from jobset_gate.timeline.summary import step_summary
 
 MAX_PODS: Final = 20
 """Pods with spans of their own, the slowest first: a gang may have thousands."""
@@ -96,7 +96,7 @@ class _Builder:
         yield f"{_OURS}pods.expected", it.expected
         yield f"{_OURS}pods.started", it.started
         yield f"{_OURS}pods.shown", len(self._slowest)
-        skew = start_skew(it).spread
+        skew = step_summary(it.pods, Step.RUNNING).spread
         if skew is not None:
             yield f"{_OURS}start_skew_seconds", skew
 

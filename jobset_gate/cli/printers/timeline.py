@@ -14,7 +14,6 @@ from jobset_gate.timeline.summary import (
     headline,
     offset,
     sentences,
-    start_skew,
     step_summary,
     total_cost,
 )
@@ -152,7 +151,7 @@ def _scale(timeline: Timeline, label: int, width: int) -> str:
 
 def timeline_json(it: Timeline, idle: Sequence[IdleDevices]) -> Json:
     """All of it. A time that is null was not reached yet, unless `unknown` names it."""
-    mains = start_skew(it)
+    mains = step_summary(it.pods, Step.RUNNING)
     return {
         "kind": "Timeline",
         "of": it.kind,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
 from jobset_gate.timeline.rows import BANDS, MOST_JOBS, MOST_PODS, SLOWEST, rows
-from jobset_gate.timeline.summary import headline, idle_devices, start_skew, step_summary, total_cost
+from jobset_gate.timeline.summary import headline, idle_devices, step_summary, total_cost
 from tests.fakes.timelines import GPUS, T0, held, pod, pod_timelines, through, timeline, timelines
 
 NOW = T0 + 600
@@ -61,7 +61,7 @@ def test_each_step_is_known_or_lost_or_to_come(it: PodTimeline) -> None:
 
 
 def test_the_skew_goes_from_the_first_to_the_last_main() -> None:
-    found = start_skew(timeline(through(0), through(1, opened=33), through(2, opened=31)))
+    found = step_summary((through(0), through(1, opened=33), through(2, opened=31)), Step.RUNNING)
     assert (found.spread, found.known, found.lost, found.pending) == (3, 3, 0, 0)
     assert (found.first, found.median, found.last) == (T0 + 32, T0 + 33, T0 + 35)
 
