@@ -95,17 +95,21 @@ def _lack(it: Explanation, lack: MissingByReason, look: TerminalStyle) -> Iterat
 
 def _last(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     yield from wrap(sentence(said.time_left(it)), look)
-    if it.afterwards:
-        head = "At the timeout" if said.is_waiting(it) else "What follows"
-        yield from wrap(f"{head}: {it.afterwards}.", look)
-    if it.controller is not None and it.controller.leads is not True:
-        style = "bad" if it.controller.leads is False else "dim"
-        yield from (look.paint(style, line) for line in wrap(sentence(it.controller.message), look))
-    for missing in it.unknown:
-        yield from (look.paint("dim", line) for line in wrap(f"Not known: {missing}.", look))
+    for style, words in footnotes(it):
+        yield from (look.paint(style, line) for line in wrap(sentence(words), look))
     for number, command in enumerate(it.commands):
         # Never wrapped: it is there to be copied.
         yield ("Next: " if number == 0 else "      ") + look.paint("bold", command)
+
+
+def footnotes(it: Explanation) -> Iterator[tuple[str, str]]:
+    """What follows, that no controller decides, and what is not known; each with its style."""
+    if it.afterwards:
+        head = "at the timeout" if said.is_waiting(it) else "what follows"
+        yield "", f"{head}: {terminal_text.line(it.afterwards)}"
+    if it.controller is not None and it.controller.leads is not True and it.controller.message:
+        yield "bad" if it.controller.leads is False else "dim", it.controller.message
+    yield from (("dim", f"not known: {words}") for words in it.unknown)
 
 
 def sentence(words: str) -> str:

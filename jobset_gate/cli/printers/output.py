@@ -31,9 +31,9 @@ class TerminalStyle:
     colour: bool = False
 
     def paint(self, style: str, text: str) -> str:
-        """The text in one of the styles; as it is without colour. Styles of its own it cannot have."""
+        """The text in one of the styles; as it is without colour, or for "". Styles of its own it cannot have."""
         text = terminal_text.lines(text)
-        return f"{_STYLES[style]}{text}{_RESET}" if self.colour and text else text
+        return f"{_STYLES[style]}{text}{_RESET}" if self.colour and text and style else text
 
 
 PLAIN_STYLE: Final = TerminalStyle()

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from jobset_gate.cli.fetch.view import ViewState
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.printers.explanation import state_style
+from jobset_gate.cli.printers.explanation import footnotes, state_style
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
 from jobset_gate.explain.model import Explanation
@@ -50,7 +50,8 @@ def watch_frame(state: ViewState, look: TerminalStyle) -> tuple[str, Sequence[Co
         return terminal_text.line(state.outcome.message), (), _problem(state, look)
     head = f"{it.kind} {it.namespace}/{it.name}: {look.paint(state_style(it.state), it.state)}"
     clock = said.time_left(it)
-    below = [*_reasons(it, look), *_rest(it, look), *_problem(state, look)]
+    notes = (look.paint(style, words) for style, words in footnotes(it))
+    below = [*_reasons(it, look), *notes, *_problem(state, look)]
     return head + (f", {clock}" if clock else ""), tuple(_bars(it)), below
 
 
@@ -92,14 +93,6 @@ def _reasons(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     more = it.missing[MAX_REASONS:]
     if more:
         yield f"and {said.format_pod_count(sum(lack.count for lack in more))} more for {len(more)} more reasons"
-
-
-def _rest(it: Explanation, look: TerminalStyle) -> Iterator[str]:
-    if it.afterwards:
-        yield f"{'at the timeout' if said.is_waiting(it) else 'what follows'}: {terminal_text.line(it.afterwards)}"
-    if it.controller is not None and it.controller.leads is not True and it.controller.message:
-        yield look.paint("bad" if it.controller.leads is False else "dim", it.controller.message)
-    yield from (look.paint("dim", f"not known: {words}") for words in it.unknown)
 
 
 def _problem(state: ViewState, look: TerminalStyle) -> list[str]:
