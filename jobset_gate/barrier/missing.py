@@ -53,15 +53,8 @@ class MissingSlot(Value, frozen=True):
         return "/".join(part for part in (job, index) if part) or self.pod
 
 
-class MissingInJob(Value, frozen=True):
-    """The missing slots of a JobSlots."""
-
-    pods: list[PodSeen]
-    """Not started."""
-    absent: list[MissingSlot]
-    """Slots without a pod, at most `limit` of them."""
-    more: int
-    """Number of further slots without a pod."""
+MissingInJob = tuple[list[PodSeen], list[MissingSlot], int]
+"""The missing slots of a JobSlots: pods that have not started, the first slots without a pod, and how many follow."""
 
 
 def missing_by_job(
@@ -82,7 +75,7 @@ def missing_by_job(
         shown = empty if limit is None else min(empty, limit)
         cause = _cause_without_pod(seen, slots, denials)
         absent = list(_absent_slots(slots, taken | {pod.index for pod in pods}, shown, missing, cause))
-        yield MissingInJob(pods=pods, absent=absent, more=empty - shown)
+        yield pods, absent, empty - shown
 
 
 def _failed_slots(slots: JobSlots, many: int, limit: int | None) -> MissingInJob:
@@ -101,7 +94,7 @@ def _failed_slots(slots: JobSlots, many: int, limit: int | None) -> MissingInJob
         for index in indexes
         if index not in last
     ]
-    return MissingInJob(pods=list(last.values()), absent=absent[:limit], more=len(absent) - len(absent[:limit]))
+    return list(last.values()), absent[:limit], len(absent) - len(absent[:limit])
 
 
 def slot_of_pod(seen: GangSnapshot, pod: PodSeen) -> MissingSlot:
@@ -206,19 +199,19 @@ def _groups(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None) -> Sequenc
     found: dict[tuple[str, str], _Cause] = {}
     by_identity: dict[int, _Cause] = {}
     """Pods with the same cause mostly share the object, which its group keeps alive."""
-    for gap in missing_by_job(seen, MAX_NAMED_SLOTS, job_slots):
-        for pod in gap.pods:
+    for pods, absent, more in missing_by_job(seen, MAX_NAMED_SLOTS, job_slots):
+        for pod in pods:
             cause = _pending_cause(seen, pod)
             group = by_identity.get(id(cause))
             if group is None:
                 group = by_identity[id(cause)] = found.setdefault(_cause_key(cause), _Cause())
                 group.causes.append(cause)
             group.pods.append(pod)
-        if gap.absent:
-            group = found.setdefault(_cause_key(gap.absent[0].cause), _Cause())
-            group.causes.append(gap.absent[0].cause)
-            group.more += gap.more
-            group.absent += gap.absent
+        if absent:
+            group = found.setdefault(_cause_key(absent[0].cause), _Cause())
+            group.causes.append(absent[0].cause)
+            group.more += more
+            group.absent += absent
     return tuple(found.values())
 
 

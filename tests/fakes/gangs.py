@@ -168,10 +168,9 @@ def gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
 
 def missing_slots(seen: GangSnapshot) -> Iterator[MissingSlot]:
     """Every slot without a started pod, in the order of the spec."""
-    for gap in missing_by_job(seen):
-        for it in gap.pods:
-            yield slot_of_pod(seen, it)
-        yield from gap.absent
+    for pods, absent, _ in missing_by_job(seen):
+        yield from (slot_of_pod(seen, it) for it in pods)
+        yield from absent
 
 
 def job_gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
