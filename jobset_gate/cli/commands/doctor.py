@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -21,6 +22,7 @@ from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.cli.printers.explanation import wrap
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
+from jobset_gate.sources.table import LWS, START_GROUP
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
@@ -40,8 +42,8 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("gangs", gangs.count),
     ("gangs without a barrier", gangs.without_barrier),
     ("Jobs that the webhook has not seen", gangs.unseen_jobs),
-    ("start groups", gangs.start_groups),
-    ("groups of LeaderWorkerSets", gangs.leader_worker_sets),
+    ("start groups", partial(gangs.gated_alone, source=START_GROUP)),
+    ("groups of LeaderWorkerSets", partial(gangs.gated_alone, source=LWS)),
     ("kubelets", prerequisites.kubelet_sync),
     ("other schedulers", prerequisites.other_schedulers),
     ("other webhooks for pods", prerequisites.other_webhooks),

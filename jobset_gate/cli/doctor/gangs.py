@@ -84,18 +84,10 @@ _POD_SOURCES: Final = {
 """Of sources whose pods get their barrier one by one: what a gang is called, and several, and how one is made again."""
 
 
-async def start_groups(reader: ClusterReader) -> list[Finding]:
-    """Start groups with a pod that nothing holds, and those that wait though start groups are switched off."""
-    return await _gated_alone(reader, START_GROUP)
-
-
-async def leader_worker_sets(reader: ClusterReader) -> list[Finding]:
-    """The same of groups of LeaderWorkerSets, and LeaderWorkerSets that the webhook has not seen."""
-    return [*await _unmarked(reader), *await _gated_alone(reader, LWS)]
-
-
-async def _gated_alone(reader: ClusterReader, source: Source) -> list[Finding]:
-    found, seen, word = [], [it for it in await reader.gangs() if _source(it) is source], source.name
+async def gated_alone(reader: ClusterReader, source: Source) -> list[Finding]:
+    """Gangs with a pod that nothing holds, and those that wait though their source is switched off."""
+    found = await _unmarked(reader) if source is LWS else []
+    seen, word = [it for it in await reader.gangs() if _source(it) is source], source.name
     gang, gangs, delete = _POD_SOURCES[source]
     bare = [f"{it.namespace}/{it.gang.workload.bare_pod}" for it in seen if it.gang.workload.bare_pod]
     if bare:
