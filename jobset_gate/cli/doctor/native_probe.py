@@ -56,22 +56,15 @@ async def probe_native(
     policy = {"schedulingPolicy": {"gang": {"minCount": len(pair)}}}
     try:
         await client.create(resource, {"metadata": {"name": probe}, "spec": policy}, namespace)
-        return await _tried(client, namespace, probe, pair, patience)
+        first = await client.create(PODS, pair[0], namespace)
+        if "schedulingGroup" not in first["spec"]:
+            return DROPPED
+        if await _bound(client, namespace, probe, 1, patience):
+            return NOT_HELD
+        await client.create(PODS, pair[1], namespace)
+        return None if await _bound(client, namespace, probe, len(pair), patience) else NOT_BOUND
     finally:
         await _clean_up(client, namespace, probe, resource, pair)
-
-
-async def _tried(
-    client: Client, namespace: str, probe: str, pair: list[dict[str, Any]], patience: float
-) -> tuple[str, str] | None:
-    first = await client.create(PODS, pair[0], namespace)
-    if "schedulingGroup" not in first["spec"]:
-        return DROPPED
-    if await _bound(client, namespace, probe, 1, patience):
-        return NOT_HELD
-    await client.create(PODS, pair[1], namespace)
-    both = await _bound(client, namespace, probe, len(pair), patience)
-    return None if both else NOT_BOUND
 
 
 async def _bound(client: Client, namespace: str, probe: str, count: int, patience: float) -> bool:
