@@ -4,18 +4,23 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from jobset_gate import names
+from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
 from jobset_gate.cli.doctor.webhook_configurations import hooks_for
 from jobset_gate.cli.fetch.controller_status import controller_status, place
 from jobset_gate.cli.fetch.gangs import GATED, GATED_PODS, START_GROUPS, FetchedGang
+from jobset_gate.cli.fetch.source import PAGE, forbidden_text
 from jobset_gate.explain.model import WAITING_STATES, GangState
+from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import JOBS, LEADER_WORKER_SETS, PODS
 from jobset_gate.objects.template import annotations_of, templates_of
 from jobset_gate.objects.terminal_text import truncate_list
-from jobset_gate.objects.unstructured import Json, as_list, nested
+from jobset_gate.objects.unstructured import Json, nested
+from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.sources.table import JOB, LWS, START_GROUP
+from jobset_gate.sources.templates import NO_ANNOTATIONS, is_condition_true
 
 
 async def count(reader: ClusterReader) -> list[Finding]:
@@ -52,20 +57,26 @@ _OPEN: Final = "add job to gangs.sources in the chart's values; `kubectl jobset-
 async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
     """Jobs that ask for a gate and have none, and those that wait though Jobs are no gangs any more."""
     waits = [it for it in await reader.gangs() if _source(it) is JOB and it.explained().state in WAITING_STATES]
-    jobs = await reader.list_objects(JOBS, reader.namespace, labels=f"!{names.GATED}")
-    unseen = [place(it) for it in jobs if names.CONFIG in annotations_of(it) and not _has_ended(it)]
-    found = _unseen("Job", unseen, _TAKE_JOBS)
+    found = _unseen("Job", await _jobs_without_label(reader), _TAKE_JOBS)
     if waits and not await hooks_for(reader, JOB):
         what = f"Jobs are not sent to the webhook, and {_count(waits, 'gang')} of Jobs still waiting for a verdict"
         found.append(error(what, f"nobody decides on gangs of Jobs any more: {_first(map(_name, waits))}", _OPEN))
     return found
 
 
-def _has_ended(job: Json) -> bool:
-    return any(
-        nested(it, "type") in ("Complete", "Failed") and nested(it, "status") == "True"
-        for it in as_list(nested(job, "status", "conditions"))
-    )
+async def _jobs_without_label(reader: ClusterReader) -> list[str]:
+    """Jobs with the annotation and without our label that have not ended. Raises NotReadable."""
+    scope = ListScope(JOBS, reader.namespace, f"!{names.GATED}")
+    try:
+        listed = list_objects(reader.client, scope, wire.Job, PAGE, on_unreadable=lambda _: None)
+        return [f"{it.metadata.namespace}/{it.metadata.name}" async for it in listed if _asks(it)]
+    except Forbidden as no:
+        raise NotReadable(forbidden_text("list", JOBS, reader.namespace)) from no
+
+
+def _asks(it: wire.Job) -> bool:
+    ended = any(is_condition_true(it.status.conditions, kind) for kind in ("Complete", "Failed"))
+    return not ended and (it.metadata.annotations or NO_ANNOTATIONS).config is not None
 
 
 def _unseen(kind: str, unseen: Sequence[str], remedy: str) -> list[Finding]:
