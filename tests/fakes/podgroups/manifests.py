@@ -141,12 +141,3 @@ def opened(one: Json) -> int:
 def of_group(pods: Sequence[Json], group: str, way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
     where, key = NAME_KEYS[way]
     return [one for one in pods if (one["metadata"].get(where) or {}).get(key) == group]
-
-
-def replica_set(name: str, count: int, **template: Any) -> Json:
-    """One whose pods are a group of that name. It replaces at once what is lost; a Job would wait ten seconds."""
-    made = job(name, name, count)["spec"]["template"]
-    made["metadata"]["labels"]["app"] = name
-    made["spec"] |= {"restartPolicy": "Always", **template}
-    spec = {"replicas": count, "selector": {"matchLabels": {"app": name}}, "template": made}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}

@@ -11,7 +11,6 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.decode import parse_opened
 from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from jobset_gate.settings import Groups
@@ -21,11 +20,6 @@ from tests.fakes.podgroups.manifests import gated, of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment, Json
 from tests.flow.podgroups.groups import all_held, bound_count, create_group, members, until_reason, until_satisfied
-
-
-def generations(pods: list[dict[str, object]]) -> set[int]:
-    """Those in which the pods were opened."""
-    return {parse_opened(it["metadata"]["annotations"].get(names.POD_GROUP_OPENED, ""))[0] for it in pods}  # type: ignore[index]
 
 
 @pytest.mark.parametrize("check", [CapacityCheck.OFF, CapacityCheck.FIT])
@@ -43,7 +37,7 @@ async def test_a_group_is_opened_when_its_minimum_is_there(
         assert found is not None
         wanted = AdmissionMode.OFF if check is CapacityCheck.OFF else AdmissionMode.FIT
         assert (found.generation, found.stage, found.how, found.minimum) == (1, AdmissionState.OPEN, wanted, 3)
-        assert generations(pods) == {1}
+        assert set(map(manifests.opened, pods)) == {1}
 
 
 async def test_later_members_pass_once_the_minimum_was_bound(make_stage: MakeGroupEnvironment) -> None:
@@ -53,7 +47,7 @@ async def test_later_members_pass_once_the_minimum_was_bound(make_stage: MakeGro
         await stage.until_bound(2)
         await stage.create(manifests.pod("late", "ring"))
         pods = await stage.until_bound(3)
-        assert generations(pods) == {1}
+        assert set(map(manifests.opened, pods)) == {1}
         found = await stage.record("ring")
         assert found is not None
         assert found.satisfied is not None

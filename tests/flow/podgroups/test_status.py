@@ -16,7 +16,7 @@ from tests.fakes.cli_process import finished
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import condition_of, touch_group
+from tests.flow.podgroups.groups import condition_of
 
 Json = dict[str, Any]
 
@@ -85,10 +85,13 @@ class Reported:
         self._stage = stage
 
     async def later(self, seconds: float) -> None:
-        """So much later, and something changes on each group, so that it is looked at."""
+        """So much later, and something that the controller keeps changes on each PodGroup, and is as it was."""
         self._stage.clock.forward(seconds)
         for way in KINDS:
-            await touch_group(self._stage, RING, way)
+            for stated in ("Pending: looked at", None):
+                body = {"metadata": {"annotations": {names.POD_GROUP_STATE: stated}}}
+                kind, space = POD_GROUPS[manifests.API_GROUP[way]], self._stage.namespace
+                await self._stage.client.patch(kind, RING, space, body=body, patch=PatchType.MERGE)
 
     async def until(self, phase: str, *reasons: str, admitted: int, **numbers: int) -> list[Json]:
         """Until all kinds say so; gives their statuses. KEP-24's has no phase, and alone says how many are admitted.

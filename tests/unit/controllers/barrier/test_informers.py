@@ -14,7 +14,7 @@ from controllers.barrier.cache import GangCache
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
-from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem
+from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.informer import AnyInformer, not_synced, wait_for_sync
 from jobset_gate.sources.table import JOBSET, LWS, START_GROUP
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
@@ -22,12 +22,9 @@ from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
 @asynccontextmanager
 async def running(
-    server: ScriptedServer,
-    only: Resource,
-    sources: tuple[str, ...] = ("jobset",),
-    on_problem: OnWatchProblem = lambda _: None,
+    server: ScriptedServer, *kinds: Resource, sources: tuple[str, ...] = ("jobset",), problems: list[WatchProblem]
 ) -> AsyncIterator[list[AnyInformer]]:
-    """All informers, whose this one runs."""
+    """The informers of these kinds."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         index = GangCache(lambda _: None, lambda _, __: None)
         every = watches.make_informers(
@@ -37,118 +34,72 @@ async def running(
             sources=sources,
             namespace=None,
             clock=time.time,
-            on_problem=on_problem,
+            on_problem=problems.append,
         )
-        chosen = [one for one in every if one.resource == only]
+        chosen = [one for one in every if one.resource in kinds]
         runs = [tasks.create_task(one.run()) for one in chosen]
         yield chosen
         for run in runs:
             run.cancel()
 
 
-GROUPS = "jobset-gate.dev/gated=lws"
-ALONE = "jobset-gate.dev/start-group,!jobset-gate.dev/gated"
+JOBSETS_ONLY, WITH_JOBS = "jobset-gate.dev/gated=true", "jobset-gate.dev/gated in (true,job)"
+GROUPS, ALONE = "jobset-gate.dev/gated=lws", "jobset-gate.dev/start-group,!jobset-gate.dev/gated"
+SETS, PARENTS = "leaderworkerset.sigs.k8s.io/name", ""
 
 
 @pytest.mark.parametrize(
-    ("sources", "selectors"),
+    ("sources", "selectors", "of_lws"),
     [
-        (("jobset",), ["jobset-gate.dev/gated=true"]),
-        (("jobset", "job"), ["jobset-gate.dev/gated in (true,job)"]),
-        (("jobset", "startgroup"), ["jobset-gate.dev/gated=true", ALONE]),
-        (("jobset", "job", "lws"), ["jobset-gate.dev/gated in (true,job)", GROUPS]),
-        (("jobset", "lws", "startgroup"), ["jobset-gate.dev/gated=true", GROUPS, ALONE]),
+        (("jobset",), [JOBSETS_ONLY], []),
+        (("jobset", "job"), [WITH_JOBS], []),
+        (("jobset", "startgroup"), [JOBSETS_ONLY, ALONE], []),
+        (("jobset", "job", "lws"), [WITH_JOBS, GROUPS], [SETS, PARENTS]),
+        (("jobset", "lws", "startgroup"), [JOBSETS_ONLY, GROUPS, ALONE], [SETS, PARENTS]),
     ],
     ids=" ".join,
 )
-async def test_pods_of_start_groups_have_a_watch_of_their_own_if_they_are_enabled(
-    server: ScriptedServer, sources: tuple[str, ...], selectors: list[str]
+async def test_pods_that_are_gated_alone_and_objects_of_lws_are_watched_if_their_source_is_enabled(
+    server: ScriptedServer, sources: tuple[str, ...], selectors: list[str], of_lws: list[str]
 ) -> None:
-    async with running(server, PODS, sources) as informers:
+    async with running(server, PODS, sources=sources, problems=[]) as informers:
         for informer in informers:
             await informer.wait_synced()
         assert [it.query["labelSelector"] for it in server.requests if it.verb == "list"] == selectors
         own = [JOBSET, *(it for it in (LWS, START_GROUP) if it.name in sources)]
         found = [watches.pods_of(informers, source) for source in own]
         assert found == informers, "the staleness of a gang is that of its own watch"
+    async with running(server, STATEFUL_SETS, LEADER_WORKER_SETS, sources=sources, problems=[]) as informers:
+        assert [it.label_selector for it in informers] == of_lws
 
 
-@pytest.mark.parametrize("kind", [PODS, CRDS, JOBSETS])
-async def test_a_refusal_is_reported_in_the_servers_words_until_it_is_lifted(
-    server: ScriptedServer, kind: Resource
+@pytest.mark.parametrize("kind", [PODS, CRDS, JOBSETS, LEADER_WORKER_SETS])
+@pytest.mark.parametrize("status", [403, 404])
+async def test_what_cannot_be_listed_is_reported_and_waited_for_unless_it_is_not_installed_yet(
+    server: ScriptedServer, kind: Resource, status: int
 ) -> None:
-    """Such as a ClusterRole that lacks a verb, or a Role where all namespaces are to be watched."""
-    server.lists.extend([refusal(403), no_response])
-    async with running(server, kind) as informers:
+    """403: a ClusterRole lacks a verb, say. 404: custom resources come later; for others what answers is no API server.
+
+    A LeaderWorkerSet says what follows a timeout, and a cluster without any has no problem.
+    """
+    absent = status == 404 and kind in (JOBSETS, LEADER_WORKER_SETS)
+    problems: list[WatchProblem] = []
+    server.lists.extend([refusal(status), no_response])
+    sources = ("jobset", "lws") if kind == LEADER_WORKER_SETS else ("jobset",)
+    async with running(server, kind, sources=sources, problems=problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert not_synced(informers, watches.MAY_BE_ABSENT) == f"not listed yet: {kind.plural} (403: scripted 403)"
+        told = f"not listed yet: {kind.plural} ({status}: scripted {status})"
+        assert not_synced(informers, watches.MAY_BE_ABSENT) == ("" if absent else told)
+        assert bool(problems) is not (absent and kind == LEADER_WORKER_SETS)
+        await wait_for_sync(informers, watches.MAY_BE_ABSENT)
+        assert informers[0].has_synced is not absent
         await informers[0].wait_synced()
         assert not_synced(informers, watches.MAY_BE_ABSENT) == ""
 
 
-@pytest.mark.parametrize("kind", [JOBSETS, LEADER_WORKER_SETS])
-async def test_what_has_custom_resources_need_not_be_installed_yet(server: ScriptedServer, kind: Resource) -> None:
-    server.lists.extend([refusal(404), no_response])
-    async with running(server, kind, ("jobset", "lws")) as informers:
-        await server.until(lambda: server.count("list") > 1)
-        assert not_synced(informers, watches.MAY_BE_ABSENT) == ""
-        await wait_for_sync(informers, watches.MAY_BE_ABSENT)
-
-
-async def test_a_cluster_without_leader_worker_sets_has_no_problem(server: ScriptedServer) -> None:
-    problems: list[WatchProblem] = []
-    server.lists.extend([refusal(404), no_response])
-    async with running(server, LEADER_WORKER_SETS, ("jobset", "lws"), problems.append):
-        await server.until(lambda: server.count("list") > 1)
-    assert problems == []
-
-
-async def test_a_leader_worker_set_is_waited_for_since_it_says_what_follows_a_timeout(server: ScriptedServer) -> None:
-    server.lists.extend([refusal(403), no_response])
-    async with running(server, LEADER_WORKER_SETS, ("jobset", "lws")) as informers:
-        waiting = asyncio.create_task(wait_for_sync(informers, watches.MAY_BE_ABSENT))
-        await server.until(lambda: server.count("list") > 1)
-        assert not waiting.done()
-        await waiting
-        assert informers[0].has_synced
-
-
-@pytest.mark.parametrize(
-    ("sources", "kinds"),
-    [
-        (("jobset",), []),
-        (("jobset", "job", "startgroup"), []),
-        (("jobset", "lws"), [(STATEFUL_SETS, "leaderworkerset.sigs.k8s.io/name"), (LEADER_WORKER_SETS, "")]),
-    ],
-    ids=["jobset", "others", "lws"],
-)
-async def test_objects_of_lws_are_watched_if_it_is_enabled(
-    server: ScriptedServer, sources: tuple[str, ...], kinds: list[tuple[Resource, str]]
-) -> None:
-    found = [
-        (one.resource, one.label_selector)
-        for kind in (STATEFUL_SETS, LEADER_WORKER_SETS)
-        for one in await all_of(server, kind, sources)
-    ]
-    assert found == kinds
-
-
-async def all_of(server: ScriptedServer, kind: Resource, sources: tuple[str, ...]) -> list[AnyInformer]:
-    async with running(server, kind, sources) as informers:
-        return informers
-
-
-async def test_pods_that_nobody_has_heard_of_are_missing_all_the_same(server: ScriptedServer) -> None:
-    """Whatever answers there is no API server."""
-    server.lists.extend([refusal(404), no_response])
-    async with running(server, PODS) as informers:
-        await server.until(lambda: server.count("list") > 1)
-        assert not_synced(informers, watches.MAY_BE_ABSENT) == "not listed yet: pods (404: scripted 404)"
-
-
 async def test_a_list_that_fails_later_does_not_make_the_replica_unready(server: ScriptedServer) -> None:
     """What is cached still serves, and a server's outage must not take the gate stream's address away too."""
-    async with running(server, PODS) as informers:
+    async with running(server, PODS, problems=[]) as informers:
         await server.watched()
         server.watches.append(refusal(410))
         server.lists.extend([refusal(500), no_response])

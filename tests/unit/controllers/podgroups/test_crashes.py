@@ -19,10 +19,19 @@ from jobset_gate import names
 from jobset_gate.kube.resources import PODS, Resource
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record
+from jobset_gate.settings import Groups
 from jobset_gate_demo.fake.clock import VirtualClock
-from tests.fakes.podgroups.cluster import OFF, OWNED, InMemoryCluster, running_controller
+from tests.fakes.podgroups.cluster import (
+    OFF,
+    OWNED,
+    PROBE,
+    InMemoryCluster,
+    add_node,
+    asking,
+    running_controller,
+)
 from tests.fakes.podgroups.objects import key
-from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, Json
+from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, PLUGINS, Json
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 LONG = 120.0
@@ -64,13 +73,16 @@ class DyingClient:
 
 
 class RecordHistory:
-    """Every record that ever stood anywhere."""
+    """Every record that ever stood anywhere, and how many of the groups that compete were open at once at most."""
 
     def __init__(self, cluster: InMemoryCluster) -> None:
         self.records: list[AdmissionRecord] = []
+        self.open_together = 0
+        self._cluster = cluster
         cluster.api.listeners.append(self._on_change)
 
     def _on_change(self, _: Resource, __: Json | None, body: Json | None) -> None:
+        self.open_together = max(self.open_together, sum(may_be_bound(self._cluster, it) for it in COMPETING))
         notes = (body or {}).get("metadata", {}).get("annotations") or {}
         text = notes.get(names.POD_GROUP_RECORD) or ((body or {}).get("data") or {}).get(names.KEY_RECORD)
         if text:
@@ -85,12 +97,29 @@ class RecordHistory:
         return found
 
 
+COMPETING = ("tried", "other")
+"""Groups of two pods on a node that has room for one."""
+
+
+def may_be_bound(cluster: InMemoryCluster, group: str) -> bool:
+    """It is open without its minimum, or a pod of it may be bound at any time."""
+    pods = [it for it in cluster.all(PODS) if it["metadata"]["labels"].get(PLUGINS) == group]
+    record = cluster.record(group) if pods else None
+    bound = sum(map(has_node, pods))
+    is_open = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
+    return (is_open and bound < 2) or any(not it["spec"]["schedulingGates"] and not has_node(it) for it in pods)
+
+
+def has_node(pod: Json) -> bool:
+    return bool(pod["spec"].get("nodeName"))
+
+
 async def bind_ungated(cluster: InMemoryCluster, room: list[int]) -> None:
     """Binds ungated pods, as long as there is room for one more; `room` may grow."""
     while True:
-        taken = sum(bool(it["spec"].get("nodeName")) for it in cluster.all(PODS))
+        taken = sum(map(has_node, cluster.all(PODS)))
         for one in cluster.all(PODS):
-            if not one["spec"]["schedulingGates"] and not one["spec"].get("nodeName") and taken < room[0]:
+            if not one["spec"]["schedulingGates"] and not has_node(one) and taken < room[0]:
                 cluster.bind(one["metadata"]["name"])
                 taken += 1
         await asyncio.sleep(STEP_SECONDS)
@@ -119,6 +148,7 @@ class Scenario:
     ends: Callable[[InMemoryCluster, RecordHistory], bool]
     room_later: int = 0
     """From 15 seconds on."""
+    settings: Groups = OFF
 
 
 def plugins(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
@@ -143,11 +173,20 @@ def koordinator(cluster: InMemoryCluster, **said: str) -> dict[str, Callable[[st
     return made
 
 
+def competing(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
+    add_node(cluster, cpu="1")
+    made: dict[str, Callable[[str], None]] = {}
+    for name in COMPETING:
+        cluster.create_group(name, minimum=2, terms={"scheduleTimeoutSeconds": 8})
+        made |= {f"{name}-{it}": partial(cluster.create_group, name, meta=OWNED, spec=asking("1")) for it in range(2)}
+    return made
+
+
 def all_bound(many: int) -> Callable[[InMemoryCluster, RecordHistory], bool]:
     """All have a node, and that is written down."""
 
     def ends(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
-        bound = sum(bool(it["spec"].get("nodeName")) for it in cluster.all(PODS))
+        bound = sum(map(has_node, cluster.all(PODS)))
         last = chronicle.records[-1] if chronicle.records else None
         return bound == many and any(it.satisfied is not None for it in chronicle.records) and last is not None
 
@@ -168,7 +207,7 @@ def left_alone(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
     pods = cluster.all(PODS)
     marked = [it for it in pods if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"]
     never = all(it.stage is AdmissionState.OPEN for it in chronicle.records)
-    return never and len(marked) == 1 and not marked[0]["spec"].get("nodeName")
+    return never and len(marked) == 1 and not has_node(marked[0])
 
 
 SCENARIOS = {
@@ -178,6 +217,7 @@ SCENARIOS = {
     "late, taken back, and placed later": Scenario(plugins, room=1, room_later=3, ends=all_bound(3)),
     "a GangGroup late and given up": Scenario(koordinator, room=3, ends=given_up),
     "NonStrict and late": Scenario(partial(koordinator, mode="NonStrict"), room=3, ends=left_alone),
+    "two without proof": Scenario(competing, room=1, room_later=4, ends=all_bound(4), settings=PROBE),
 }
 
 
@@ -204,12 +244,12 @@ async def play(clock: VirtualClock, scenario: Scenario, last_write: int, *, land
     if scenario.room_later:
         asyncio.get_running_loop().call_later(15, room.__setitem__, 0, scenario.room_later)
     end = clock() + LONG
-    async with running_controller(cluster, OFF, client=client):
+    async with running_controller(cluster, scenario.settings, client=client):
         await death_or(client, lambda: scenario.ends(cluster, chronicle))
         with suppress(TimeoutError):  # words come last
             async with asyncio.timeout(6):
                 await client.dead.wait()
-    async with running_controller(cluster, OFF):
+    async with running_controller(cluster, scenario.settings):
         while not scenario.ends(cluster, chronicle):
             assert clock() < end, f"not at its end after {client.writes}: {chronicle.records[-3:]}"
             await asyncio.sleep(1)
@@ -217,6 +257,7 @@ async def play(clock: VirtualClock, scenario: Scenario, last_write: int, *, land
         other.cancel()
     twice = {which: when for which, when in chronicle.admissions().items() if len(when) > 1}
     assert not twice, f"decided twice after {client.writes}"
+    assert chronicle.open_together <= 1, f"one without proof at a time, after {client.writes}"
     return client.dead.is_set()
 
 

@@ -94,33 +94,18 @@ def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_every
 # --- Reports ----------------------------------------------------------------
 
 
-async def test_a_crd_that_is_not_installed_is_no_trouble(server: ScriptedServer) -> None:
+@pytest.mark.parametrize(("kind", "status"), [(PODGROUPS_SIGS, 404), (PODGROUPS_SIGS, 403), (NODES, 404)])
+async def test_only_a_crd_that_is_not_installed_is_no_trouble(
+    server: ScriptedServer, kind: Resource, status: int
+) -> None:
+    """Where nodes are not found, whatever answers is no API server."""
+    absent = (kind, status) == (PODGROUPS_SIGS, 404)
     problems: list[WatchProblem] = []
-    server.lists.extend([refusal(404), refusal(404)])
-    async with running(server, PODGROUPS_SIGS, problems) as informers:
-        await wait_for_sync(informers, watches.POD_GROUP_RESOURCES)
-        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == ""
-        assert not informers[0].has_synced
-        await informers[0].wait_synced()
-    assert problems == []
-
-
-async def test_a_crd_that_is_forbidden_is_reported_and_waited_for(server: ScriptedServer) -> None:
-    problems: list[WatchProblem] = []
-    server.lists.extend([refusal(403), no_response])
-    async with running(server, PODGROUPS_SIGS, problems) as informers:
+    server.lists.extend([refusal(status), no_response])
+    async with running(server, kind, problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == "not listed yet: podgroups (403: scripted 403)"
+        told = f"not listed yet: {kind.plural} ({status}: scripted {status})"
+        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == ("" if absent else told)
         await wait_for_sync(informers, watches.POD_GROUP_RESOURCES)
-        assert informers[0].has_synced
-    assert {it.kind for it in problems} == {WatchProblemKind.LIST_FAILED}
-
-
-async def test_nodes_that_are_not_listed_are_reported(server: ScriptedServer) -> None:
-    """Whatever answers there is no API server."""
-    problems: list[WatchProblem] = []
-    server.lists.extend([refusal(404), no_response])
-    async with running(server, NODES, problems) as informers:
-        await server.until(lambda: server.count("list") > 1)
-        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == "not listed yet: nodes (404: scripted 404)"
-    assert [it.kind for it in problems] == [WatchProblemKind.LIST_FAILED]
+        assert informers[0].has_synced is not absent
+    assert {it.kind for it in problems} == (set() if absent else {WatchProblemKind.LIST_FAILED})
