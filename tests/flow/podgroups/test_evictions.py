@@ -8,9 +8,8 @@ import pytest
 from controllers.podgroups.evictor import Evictor
 from jobset_gate import names
 from jobset_gate.kube import client as kube
-from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
+from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.podgroups.model import Format, group_label
-from jobset_gate_demo.fake import manifests as jobsets
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.fakes.crash_point import CrashPoint
 from tests.fakes.object_view import ObjectView
@@ -62,62 +61,6 @@ async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(
         new = await stage.until(all_held(4, but=old))
         assert indexes(new) == ["0", "1", "2", "3"]
         await unharmed_owner(stage, "work")
-        await remove_finalizers(stage)
-
-
-def jobset(policy: Json | None) -> Json:
-    """A driver and two workers in one gang."""
-    meta, spec = manifests.membership_metadata(GANG, Format.ALIBABA, 3), manifests.template_spec()
-    job = {} if policy is None else {"podFailurePolicy": policy}
-    parts = [
-        jobsets.replicated_job(part, parallelism=count, pod=spec, pod_metadata=meta, job=job)
-        for part, count in (("driver", 1), ("workers", 2))
-    ]
-    made = jobsets.jobset("train", replicated_jobs=parts)
-    del made["metadata"]["namespace"]
-    return made
-
-
-class MarkHistory:
-    """What any Job or JobSet ever carried of ours, and whether any of them ever failed."""
-
-    def __init__(self) -> None:
-        self.marked: set[tuple[str, str]] = set()
-        self.failed: set[str] = set()
-
-    def note(self, one: Json) -> None:
-        name = one["metadata"]["name"]
-        if mark := one["metadata"].get("annotations", {}).get(names.POD_GROUP_SUSPENDED):
-            self.marked.add((name, mark))
-        if any(it["type"] in ("Failed", "FailureTarget") for it in one.get("status", {}).get("conditions", ())):
-            self.failed.add(name)
-
-
-@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
-async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment, policy: str) -> None:
-    async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling, marks = ManualEviction(stage, minimum=3), MarkHistory()
-        await stage.apply(jobset(POLICIES[policy]))
-        old = await stage.until(all_held(3))
-        await rolling.open(old)
-        await stage.until(placed(2, 2, 3))
-        await add_finalizers(stage)
-        async with (
-            ObjectView(stage.client, JOBSETS, stage.namespace, each=marks.note),
-            ObjectView(stage.client, JOBS, stage.namespace, each=marks.note),
-        ):
-            assert (await rolling.roll_back()).blocked == ()
-            await rolling.resume()
-            await stage.until(all_held(3, but=uids(old)))
-        # Where a rule could fail it, its pods are taken from it instead.
-        mark = ("train", f"{stage.label(GANG, Format.ALIBABA)}.1")
-        assert marks.marked == (set() if POLICIES[policy] else {mark})
-        assert marks.failed == set()
-        after = await stage.client.get(JOBSETS, "train", stage.namespace)
-        meta = after["metadata"]
-        assert not after["spec"].get("suspend")
-        assert after["status"].get("restarts", 0) == 0
-        assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
         await remove_finalizers(stage)
 
 

@@ -35,6 +35,8 @@ async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: M
         await held(stage, "star", "c", "d", way=Format.ALIBABA)
         await held(stage, "other", "e", gates=["other.dev/gate"])
         await held(stage, "wide", *(f"w-{number}" for number in range(200)))
+        less = {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}  # a user has removed it
+        await stage.client.patch(PODS, "b", stage.namespace, body=less, patch=PatchType.MERGE)
         await stage.create(manifests.pod("free"))
         await stage.until_bound(1)
         assert sum(map(gated, stage.pods.all())) == 205
@@ -52,21 +54,6 @@ async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: M
         found = await stage.until(lambda pods: not any(map(gated, pods)) and sum(map(bound, pods)) == room)
         other = next(one for one in found if one["metadata"]["name"] == "e")
         assert other["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
-
-
-async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_label(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
-        await held(stage, "ring", "a", "b")
-        await held(stage, "star", "c")
-        less = {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}
-        await stage.client.patch(PODS, "b", stage.namespace, body=less, patch=PatchType.MERGE)
-        ran = await ungate(stage, "ring", "-y")
-        assert ran.code == 0, ran.err
-        found = await stage.until_bound(2)
-        assert {one["metadata"]["name"] for one in found if bound(one)} == {"a", "b"}
-        assert {one["metadata"]["name"] for one in found if gated(one)} == {"c"}
 
 
 async def test_owners_that_were_suspended_for_a_roll_back_go_on(make_stage: MakeGroupEnvironment) -> None:

@@ -1,77 +1,68 @@
 """Which group is opened when: order, room, one doubtful group per domain, and nobody starves (G3)."""
 
+from typing import Any
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.podgroups.candidate import MAX_POD_KINDS, Admit, AdmittedGroup, Candidate, CapacityCheck, Hold
 from jobset_gate.podgroups.cycle import SchedulingCycle
-from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
+from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
 from jobset_gate.podgroups.fit.greedy import GroupRequest, fit_shortage
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
-from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from tests.fakes.podgroups.objects import key
 
 NOW = 1000.0
 STARVATION = 300.0
 
 
+def room(name: str, free: dict[str, int], whole: dict[str, int] | None = None, **labels: str) -> NodeInfo:
+    """In whole units; empty unless it is written what is free."""
+    amounts = [{it: many * 1000 for it, many in {"pods": 99, **some}.items()} for some in (free, whole or free)]
+    return NodeInfo(node=NodeFacts(name=name, labels=labels), free=amounts[0], empty=amounts[1])
+
+
 def node(cpu: int, name: str = "n") -> NodeInfo:
     """With room for all, were it empty."""
-    facts, pods = NodeFacts(name=name, labels={}), {"pods": 99_000}
-    return NodeInfo(node=facts, free={"cpu": cpu * 1000, **pods}, empty={"cpu": 99_000, **pods})
+    return room(name, {"cpu": cpu}, {"cpu": 99})
 
 
-def waiting(
-    name: str,
-    pods: int,
-    *,
-    cpu: int = 1,
-    priority: int = 0,
-    created: float = NOW,
-    since: float = NOW,
-    domain: str = "n",
-    unmodelled: tuple[str, ...] = (),
-    namespace: str = "team",
-) -> Candidate:
-    shape = PodShape(selection=NodeSelection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
-    key = PodGroupKey(flavor=Flavor.ALIBABA, namespace=namespace, name=name)
-    return Candidate(
-        requests=(GroupRequest(key=key, shapes=(shape,), minimum=pods),),
-        priority=priority,
-        created=created,
-        ready_since=since,
-        domain=frozenset(domain),
-        unsupported=unmodelled,
-    )
+def gang(name: str, pods: int, asked: dict[str, int], on: str = "n", pool: str = "", **more: Any) -> Candidate:
+    """`on`: its domain, a letter for each node; `pool`: a label that its nodes have to have."""
+    every = (Requirement(key="pool", operator="In", values=frozenset({pool})),) if pool else ()
+    requests = {it: many * 1000 for it, many in {"pods": 1, **asked}.items()}
+    shape = PodShape(selection=NodeSelection(every=every), requests=requests, count=pods)
+    more = {"created": NOW, "ready_since": NOW, "priority": 0, **more}
+    demand = GroupRequest(key=key(name, namespace=more.pop("namespace", "team")), shapes=(shape,), minimum=pods)
+    return Candidate(requests=(demand,), domain=frozenset(on), **more)
+
+
+def waiting(name: str, pods: int, *, cpu: int = 1, **more: Any) -> Candidate:
+    return gang(name, pods, {"cpu": cpu}, **more)
 
 
 def opened(candidate: Candidate, *, proven: bool = True) -> AdmittedGroup:
     return AdmittedGroup(requests=candidate.requests, domain=candidate.domain, proven=proven)
 
 
-def considered(
-    *candidates: Candidate,
-    nodes: list[NodeInfo],
-    standing: tuple[AdmittedGroup, ...] = (),
-    how: CapacityCheck = CapacityCheck.FIT,
-) -> list[Admit | Hold]:
-    ground = NodeSnapshot(nodes)
-    return SchedulingCycle(standing, ground, now=NOW, check=how, starvation_seconds=STARVATION).decide_all(candidates)
+def judged(*candidates: Candidate, nodes: list[NodeInfo], now: float = NOW, **more: Any) -> dict[str, Admit | Hold]:
+    """By name, in their order. `standing`: those that are open."""
+    ground, standing = NodeSnapshot(nodes), more.pop("standing", ())
+    how = {"check": CapacityCheck.FIT, "starvation_seconds": STARVATION, **more}
+    found = SchedulingCycle(standing, ground, now=now, **how).decide_all(candidates)
+    return {it.candidate.key.name: it for it in found}
 
 
-def reported(
-    *candidates: Candidate,
-    nodes: list[NodeInfo],
-    standing: tuple[AdmittedGroup, ...] = (),
-    how: CapacityCheck = CapacityCheck.FIT,
-) -> list[str]:
-    """`a: opened`, `b: Reason: message`."""
-    found = considered(*candidates, nodes=nodes, standing=standing, how=how)
-    return [
-        f"{it.candidate.key.name}: "
-        + (f"opened{'' if it.proven else ' unproven'}" if isinstance(it, Admit) else f"{it.reason}: {it.message}")
-        for it in found
-    ]
+def reported(*candidates: Candidate, **more: Any) -> dict[str, str]:
+    """By name `opened`, `opened unproven`, or `Reason: message`."""
+    return {name: _words(it) for name, it in judged(*candidates, **more).items()}
+
+
+def _words(found: Admit | Hold) -> str:
+    if isinstance(found, Hold):
+        return f"{found.reason}: {found.message}"
+    return "opened" if found.proven else "opened unproven"
 
 
 def test_priority_comes_before_age_and_age_before_the_name() -> None:
@@ -82,106 +73,102 @@ def test_priority_comes_before_age_and_age_before_the_name() -> None:
         waiting("a", 1, created=5),
         waiting("high", 1, priority=7, created=10),
     ]
-    found = considered(*groups, nodes=[node(9)])
-    assert [it.candidate.key.name for it in found] == ["high", "old", "a", "b", "young"]
+    assert list(judged(*groups, nodes=[node(9)])) == ["high", "old", "a", "b", "young"]
 
 
 def test_a_small_group_that_fits_passes_a_large_one_that_does_not() -> None:
-    assert reported(waiting("large", 8, created=1), waiting("small", 2, created=2), nodes=[node(4)]) == [
-        "large: WaitingForCapacity: needs 8 cpu, 4 free",
-        "small: opened",
-    ]
+    assert reported(waiting("large", 8, created=1), waiting("small", 2, created=2), nodes=[node(4)]) == {
+        "large": "WaitingForCapacity: needs 8 cpu, 4 free",
+        "small": "opened",
+    }
 
 
 def test_but_only_until_the_large_one_has_waited_too_long() -> None:
-    large = waiting("large", 8, created=1, since=NOW - STARVATION)
-    assert reported(large, waiting("small", 2, created=2), nodes=[node(4)])[1] == (
-        "small: BehindOther: behind team/large, which has waited too long for cpu to be passed"
+    large = waiting("large", 8, created=1, ready_since=NOW - STARVATION)
+    assert reported(large, waiting("small", 2, created=2), nodes=[node(4)])["small"] == (
+        "BehindOther: behind team/large, which has waited too long for cpu to be passed"
     )
-    elsewhere = waiting("small", 2, created=2, domain="m")
-    assert reported(large, elsewhere, nodes=[node(4)])[1] == "small: opened"
+    elsewhere = waiting("small", 2, created=2, on="m")
+    assert reported(large, elsewhere, nodes=[node(4)])["small"] == "opened"
 
 
 def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_long_it_has_waited() -> None:
     """Under Probe it is the next to be tried all the same."""
     empty = msgspec.structs.replace(node(4), empty={"cpu": 6000, "pods": 99_000})
-    never = waiting("never", 8, created=1, since=NOW - STARVATION)
-    can = waiting("can", 6, created=2, since=NOW - STARVATION)
+    never = waiting("never", 8, created=1, ready_since=NOW - STARVATION)
+    can = waiting("can", 6, created=2, ready_since=NOW - STARVATION)
     small = waiting("small", 2, created=3)
     lacks = "needs 8 cpu, 4 free; can never fit on the nodes there are: the whole domain has 6 cpu"
-    assert reported(never, small, nodes=[empty]) == [f"never: WaitingForCapacity: {lacks}", "small: opened"]
-    assert reported(never, can, small, nodes=[empty])[1:] == [
-        "can: WaitingForCapacity: needs 6 cpu, 4 free",
-        "small: BehindOther: behind team/can, which has waited too long for cpu to be passed",
-    ]
-    other = waiting("other", 2, created=3, unmodelled=("host ports",))
-    assert reported(never, other, nodes=[empty])[1] == "other: opened unproven"
-    assert reported(never, other, nodes=[empty], how=CapacityCheck.PROBE) == [
-        "never: opened unproven",
-        "other: BehindOther: behind team/never, which is being placed; host ports is not modelled",
-    ]
+    assert reported(never, small, nodes=[empty]) == {"never": f"WaitingForCapacity: {lacks}", "small": "opened"}
+    assert reported(never, can, small, nodes=[empty]) == {
+        "never": f"WaitingForCapacity: {lacks}",
+        "can": "WaitingForCapacity: needs 6 cpu, 4 free",
+        "small": "BehindOther: behind team/can, which has waited too long for cpu to be passed",
+    }
+    other = waiting("other", 2, created=3, unsupported=("host ports",))
+    assert reported(never, other, nodes=[empty])["other"] == "opened unproven"
+    assert reported(never, other, nodes=[empty], check=CapacityCheck.PROBE) == {
+        "never": "opened unproven",
+        "other": "BehindOther: behind team/never, which is being placed; host ports is not modelled",
+    }
 
 
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
-    groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, domain="m")]
-    assert reported(*groups, nodes=[node(4)], how=CapacityCheck.PROBE) == [
-        "a: opened unproven",
-        "b: BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
-        "c: opened unproven",
-    ]
+    groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, on="m")]
+    assert reported(*groups, nodes=[node(4)], check=CapacityCheck.PROBE) == {
+        "a": "opened unproven",
+        "b": "BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
+        "c": "opened unproven",
+    }
 
 
 def test_one_that_waits_for_its_turn_is_not_passed_on_the_other_nodes_that_it_needs() -> None:
     """Or those of single nodes would be tried for ever, and one that may go to both never."""
     nodes = [node(1, "x"), node(1, "y")]
-    tried = opened(waiting("tried", 2, domain="x"), proven=False)
-    wide, narrow = waiting("wide", 3, domain="xy", created=1), waiting("narrow", 3, domain="y", created=2)
-    found = reported(wide, narrow, nodes=nodes, standing=(tried,), how=CapacityCheck.PROBE)
-    assert found[0].startswith("wide: BehindOther: behind team/tried, which is being placed")
-    assert found[1].startswith("narrow: BehindOther: behind team/wide")
+    tried = opened(waiting("tried", 2, on="x"), proven=False)
+    wide, narrow = waiting("wide", 3, on="xy", created=1), waiting("narrow", 3, on="y", created=2)
+    found = reported(wide, narrow, nodes=nodes, standing=(tried,), check=CapacityCheck.PROBE)
+    assert found["wide"].startswith("BehindOther: behind team/tried, which is being placed")
+    assert found["narrow"].startswith("BehindOther: behind team/wide")
 
 
 def test_the_name_of_a_group_of_another_namespace_is_not_shown() -> None:
     """A tenant sees nothing of other namespaces through us."""
     theirs, mine = waiting("secret", 8, created=1, namespace="others"), waiting("b", 8, created=2)
-    assert reported(theirs, mine, nodes=[node(4)], how=CapacityCheck.PROBE) == [
-        "secret: opened unproven",
-        "b: BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
-    ]
+    assert reported(theirs, mine, nodes=[node(4)], check=CapacityCheck.PROBE) == {
+        "secret": "opened unproven",
+        "b": "BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
+    }
 
 
 def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:
     """But not one that would find no room then either, nor one that must not, nor for pods of its own rank."""
     full = msgspec.structs.replace(node(1), used_by_priority=((5, {"cpu": 3000, "pods": 3000}),))
     waits = "WaitingForCapacity: needs 4 cpu, 1 free"
-    assert reported(may_preempt(waiting("a", 4), 6), nodes=[full]) == ["a: opened unproven"]
-    assert reported(may_preempt(waiting("a", 4), 5), nodes=[full]) == [f"a: {waits}"]
-    assert reported(may_preempt(waiting("a", 4), None), nodes=[full]) == [f"a: {waits}"]
-    assert reported(may_preempt(waiting("a", 5), 6), nodes=[full]) == ["a: WaitingForCapacity: needs 5 cpu, 1 free"]
-    both = [may_preempt(waiting(name, 4, created=number), 6) for number, name in enumerate("ab")]
+    for preempts, words in ((6, "opened unproven"), (5, waits), (None, waits)):
+        assert reported(waiting("a", 4, preempts=preempts), nodes=[full]) == {"a": words}
+    assert reported(waiting("a", 5, preempts=6), nodes=[full]) == {"a": "WaitingForCapacity: needs 5 cpu, 1 free"}
+    both = [waiting(name, 4, created=number, preempts=6) for number, name in enumerate("ab")]
     behind = "BehindOther: behind team/a, which is being placed; needs 4 cpu, 1 free"
-    assert reported(*both, nodes=[full]) == ["a: opened unproven", f"b: {behind}"]
-
-
-def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:
-    return msgspec.structs.replace(candidate, preempts=priority)
+    assert reported(*both, nodes=[full]) == {"a": "opened unproven", "b": behind}
 
 
 def test_equal_pods_of_many_groups_that_are_being_placed_are_one_kind() -> None:
     placed = tuple(opened(waiting(f"placed-{number}", 1)) for number in range(MAX_POD_KINDS + 1))
     found = reported(waiting("next", 5), nodes=[node(MAX_POD_KINDS + 4)], standing=placed)
-    assert found == ["next: WaitingForCapacity: needs 5 cpu, 3 free"]
+    assert found == {"next": "WaitingForCapacity: needs 5 cpu, 3 free"}
 
 
 def test_off_opens_whatever_has_gathered() -> None:
-    assert reported(waiting("a", 99), waiting("b", 99), nodes=[], how=CapacityCheck.OFF) == [
-        "a: opened unproven",
-        "b: opened unproven",
-    ]
+    assert reported(waiting("a", 99), waiting("b", 99), nodes=[], check=CapacityCheck.OFF) == {
+        "a": "opened unproven",
+        "b": "opened unproven",
+    }
 
 
+oddities = st.sampled_from([(), ("x",)])
 groups = st.lists(
-    st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 2), st.integers(0, 600), st.booleans()), max_size=6
+    st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 2), st.integers(0, 600), oddities), max_size=6
 )
 
 
@@ -192,18 +179,18 @@ groups = st.lists(
     st.sampled_from([CapacityCheck.FIT, CapacityCheck.PROBE]),
 )
 def test_at_most_one_group_that_does_not_provably_fit_is_open(
-    said: list[tuple[int, int, int, int, bool]], cpus: list[int], how: CapacityCheck
+    said: list[tuple[int, int, int, int, tuple[str, ...]]], cpus: list[int], how: CapacityCheck
 ) -> None:
     """The promise of the whole part; and those that are proven have room together."""
     candidates = [
-        waiting(str(number), pods, cpu=cpu, priority=priority, since=NOW - waited, unmodelled=("x",) if odd else ())
+        gang(str(number), pods, {"cpu": cpu}, priority=priority, ready_since=NOW - waited, unsupported=odd)
         for number, (pods, cpu, priority, waited, odd) in enumerate(said)
     ]
     nodes = [node(cpu, str(number)) for number, cpu in enumerate(cpus)]
-    found = considered(*candidates, nodes=nodes, how=how)
+    found = judged(*candidates, nodes=nodes, check=how)
     assert len(found) == len(candidates)
-    verdicts = [it for it in found if isinstance(it, Admit)]
+    verdicts = [it for it in found.values() if isinstance(it, Admit)]
     assert sum(not it.proven for it in verdicts) <= 1
     proven = [demand for it in verdicts if it.proven for demand in it.candidate.requests]
     assert not fit_shortage(proven, nodes)
-    assert considered(*reversed(candidates), nodes=nodes, how=how) == found
+    assert judged(*reversed(candidates), nodes=nodes, check=how) == found

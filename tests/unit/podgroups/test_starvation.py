@@ -6,44 +6,11 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.podgroups import cycle
-from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, Hold
-from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
-from jobset_gate.podgroups.fit.greedy import GroupRequest
-from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.podgroups.candidate import Candidate, Hold
 from jobset_gate.podgroups.starvation import ROUND_PARTS
-from tests.fakes.podgroups.objects import key
-from tests.unit.podgroups.test_cycle import NOW, STARVATION, opened, waiting
+from tests.unit.podgroups.test_cycle import NOW, STARVATION, gang, judged, opened, reported, room, waiting
 
 GPU = "nvidia.com/gpu"
-
-
-def room(name: str, free: dict[str, int], whole: dict[str, int] | None = None, **labels: str) -> NodeInfo:
-    """In whole units; empty unless it is written what is free."""
-    amounts = [{it: many * 1000 for it, many in {"pods": 99, **some}.items()} for some in (free, whole or free)]
-    return NodeInfo(node=NodeFacts(name=name, labels=labels), free=amounts[0], empty=amounts[1])
-
-
-def gang(name: str, pods: int, asked: dict[str, int], on: str = "n", pool: str = "", **more: Any) -> Candidate:
-    """`on`: its domain, a letter for each node; `pool`: a label that its nodes have to have."""
-    every = (Requirement(key="pool", operator="In", values=frozenset({pool})),) if pool else ()
-    requests = {it: many * 1000 for it, many in {"pods": 1, **asked}.items()}
-    shape = PodShape(selection=NodeSelection(every=every), requests=requests, count=pods)
-    more = {"created": NOW, "ready_since": NOW, **more}
-    demand = GroupRequest(key=key(name, namespace=more.pop("namespace", "team")), shapes=(shape,), minimum=pods)
-    return Candidate(requests=(demand,), priority=more.pop("priority", 0), domain=frozenset(on), **more)
-
-
-def judged(*candidates: Candidate, nodes: list[NodeInfo], now: float = NOW, **more: Any) -> dict[str, Admit | Hold]:
-    ground, standing = NodeSnapshot(nodes), more.pop("standing", ())
-    how = {"now": now, "check": CapacityCheck.FIT, "starvation_seconds": STARVATION, **more}
-    found = cycle.SchedulingCycle(standing, ground, **how).decide_all(candidates)
-    return {it.candidate.key.name: it for it in found}
-
-
-def reported(*candidates: Candidate, **more: Any) -> dict[str, str]:
-    found = judged(*candidates, **more)
-    return {name: "opened" if isinstance(it, Admit) else it.message for name, it in found.items()}
 
 
 def starved(name: str, pods: int, asked: dict[str, int], **more: Any) -> Candidate:
@@ -57,9 +24,9 @@ def test_a_gang_that_queues_for_gpus_stops_no_gang_that_wants_none() -> None:
         starved("gpus", 4, {"cpu": 1, GPU: 1}), gang("cpus", 4, {"cpu": 1}), gang("one", 1, {GPU: 1}), nodes=nodes
     )
     assert found == {
-        "gpus": f"needs 4 {GPU}, 2 free",
+        "gpus": f"WaitingForCapacity: needs 4 {GPU}, 2 free",
         "cpus": "opened",
-        "one": f"behind team/gpus, which has waited too long for {GPU} to be passed",
+        "one": f"BehindOther: behind team/gpus, which has waited too long for {GPU} to be passed",
     }
 
 
@@ -91,7 +58,7 @@ def test_what_its_pods_could_have_but_not_on_one_node_is_kept_as_a_whole() -> No
     large = starved("large", 1, {"cpu": 2, "memory": 2}, on="nm")
     small = gang("small", 1, {"cpu": 1}, on="nm")
     assert reported(large, small, nodes=nodes)["small"] == (
-        "behind team/large, which has waited too long for cpu, memory, pods to be passed"
+        "BehindOther: behind team/large, which has waited too long for cpu, memory, pods to be passed"
     )
 
 
@@ -101,12 +68,14 @@ def test_what_a_pod_group_wants_beyond_its_pods_is_reported_and_kept_from_nobody
     wants = msgspec.structs.replace(tiny.requests[0], resources={"cpu": 32_000})
     greedy = msgspec.structs.replace(tiny, requests=(wants,))
     assert reported(greedy, gang("honest", 2, {"cpu": 1}), nodes=nodes) == {
-        "greedy": "needs 32 cpu, 30 free",
+        "greedy": "WaitingForCapacity: needs 32 cpu, 30 free",
         "honest": "opened",
     }
     large = msgspec.structs.replace(starved("large", 31, {"cpu": 1}).requests[0], resources={"cpu": 32_000})
     both = msgspec.structs.replace(tiny, requests=(large,))
-    assert reported(both, gang("honest", 2, {"cpu": 1}), nodes=nodes)["honest"].startswith("behind team/large")
+    assert reported(both, gang("honest", 2, {"cpu": 1}), nodes=nodes)["honest"].startswith(
+        "BehindOther: behind team/large"
+    )
 
 
 def test_nobody_is_held_back_for_ever() -> None:
@@ -140,15 +109,15 @@ def test_what_a_later_group_lacks_does_not_include_the_room_of_those_opened_befo
     second = starved("second", 4, {"cpu": 1}, created=3.0)
     found = reported(first, opened_between, second, gang("late", 1, {"cpu": 1}), nodes=nodes)
     assert found["between"] == "opened"
-    assert found["late"] == "behind team/second, which has waited too long for cpu to be passed"
+    assert found["late"] == "BehindOther: behind team/second, which has waited too long for cpu to be passed"
 
 
 def test_a_higher_priority_ends_the_try_of_a_lower_one() -> None:
     """Once it has had the time that placing takes; one without priority over it names the group that it waits for."""
     nodes = [room("n", {"cpu": 4})]
-    tried = opened(waiting("low", 9, unmodelled=("host ports",)), proven=False)
+    tried = opened(waiting("low", 9, unsupported=("host ports",)), proven=False)
     tried = msgspec.structs.replace(tried, priority=10, admitted_at=NOW - 60)
-    high = waiting("high", 1, priority=1000, unmodelled=("host ports",))
+    high = waiting("high", 1, priority=1000, unsupported=("host ports",))
     verdict = judged(high, nodes=nodes, standing=(tried,))["high"]
     assert isinstance(verdict, Hold)
     assert verdict.must_yield == (tried.key,)

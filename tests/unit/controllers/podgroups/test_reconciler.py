@@ -15,7 +15,7 @@ from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import OFF, OWNED, InMemoryCluster, run_for, running_controller
+from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, run_for, running_controller
 from tests.fakes.podgroups.objects import key, made_by
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, Json
 
@@ -38,6 +38,28 @@ async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(clus
         cluster.create_group("g", "d")
         await run_for()
         assert cluster.ungated_pods() == ["c", "d"]
+
+
+async def test_a_pod_group_that_is_changed_or_deleted_harms_no_pod(cluster: InMemoryCluster) -> None:
+    """Nor is it followed; who comes without one is held, and told why."""
+    async with running_controller(cluster, OFF):
+        cluster.create_group("gathering", "x", minimum=2)
+        await placed(cluster, OWNED, "a", "b")
+        cluster.patch_object(PLUGINS, "g", {"spec": {"minMember": 7}})
+        cluster.create_group("g", "late", meta=OWNED)
+        await run_for(10)
+        cluster.bind("late")
+        await run_for(600)
+        found = cluster.recorded()
+        assert (found.generation, found.minimum, found.stage) == (1, 2, AdmissionState.OPEN)
+        for name in ("g", "gathering"):
+            cluster.remove(PLUGINS, name)
+            cluster.create_group(name, f"later-{name}", meta=OWNED)
+        await run_for(600)
+        assert cluster.ungated_pods() == ["a", "b", "late"]
+        assert len(cluster.all(PODS)) == 6
+        told = [it["involvedObject"]["name"] for it in cluster.all(EVENTS) if it["reason"] == "PodGroupMissing"]
+        assert {"later-g", "later-gathering"} <= set(told), told
 
 
 # --- Back-off and eviction ---
