@@ -25,8 +25,8 @@ from jobset_gate.settings import Groups, Settings
 from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.cluster import Actors
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, Kubelets
-from jobset_gate_demo.fake.tasks import BackgroundTasks
 from tests.fakes.admission_server import registered, registered_for_pods
+from tests.fakes.background import in_background
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
@@ -43,7 +43,6 @@ QUICK = Behaviour(sandbox_seconds=0.02, pull_seconds=0.02, init_seconds=0.05, st
 @dataclass
 class GroupEnvironment(BaseEnvironment):
     settings: Settings
-    tasks: BackgroundTasks
     kubelets: Kubelets | None = None
     webhook: WebhookServer | None = None
     nodes: dict[str, str] = field(default_factory=dict)
@@ -55,25 +54,14 @@ class GroupEnvironment(BaseEnvironment):
 
     # --- Nodes -------------------------------------------------------------------------------------------------------
 
-    async def add_node(
-        self,
-        name: str,
-        cpu: str = "4",
-        *,
-        pods: int = 110,
-        more: Mapping[str, str] | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> str:
-        """A node with so much to give (`more`: other resources). Its full name."""
+    async def add_node(self, name: str, cpu: str, *, labels: Mapping[str, str] | None = None) -> None:
+        """A node with so much to give."""
         full = self.nodes[name] = f"{self.namespace}-{name}"
-        labels = {STAGE: self.namespace, **(labels or {})}
-        room = {"cpu": cpu, "memory": "64Gi", **(more or {})}
+        labels, room = {STAGE: self.namespace, **(labels or {})}, {"cpu": cpu, "memory": "64Gi"}
         if self.kubelets is not None:
-            shape: Json = {"pods": pods, "labels": labels, "allocatable": room}
-            await self.kubelets.add_node(FakeNode(full, **shape))
-            return full
-        await self.client.create(NODES, node(full, {"pods": str(pods), **room}, labels))
-        return full
+            await self.kubelets.add_node(FakeNode(full, 110, labels=labels, allocatable=room))
+        else:
+            await self.client.create(NODES, node(full, {"pods": "110", **room}, labels))
 
     # --- What users do -----------------------------------------------------------------------------------------------
 
@@ -137,16 +125,9 @@ class GroupEnvironment(BaseEnvironment):
     # --- Waiting -----------------------------------------------------------------------------------------------------
 
     async def until(self, holds: Callable[[list[Json]], bool], seconds: float = PATIENCE) -> list[Json]:
-        found: list[Json] = []
-
-        async def wait() -> None:
-            found.extend(await self.pods.until(holds, seconds))
-
-        await self.tasks.until(self._while_running(wait()))
-        return found
+        return await self.pods.until(holds, seconds)
 
     async def until_bound(self, count: int, group: str = "", way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
-
         def enough(pods: list[Json]) -> bool:
             ours = manifests.of_group(pods, group, way) if group else pods
             return sum(map(manifests.bound, ours)) >= count
@@ -158,38 +139,23 @@ class GroupEnvironment(BaseEnvironment):
         name: str,
         holds: Callable[[Json], bool],
         way: Format = Format.SCHEDULER_PLUGINS,
-        seconds: float = PATIENCE,
     ) -> Json:
-        return await self.until_object(POD_GROUPS[manifests.API_GROUP[way]], name, holds, seconds)
+        return await self.until_object(POD_GROUPS[manifests.API_GROUP[way]], name, holds)
 
-    async def until_object(
-        self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = PATIENCE
-    ) -> Json:
+    async def until_object(self, resource: Resource, name: str, holds: Callable[[Json], bool]) -> Json:
         async with ObjectView(self.client, resource, self.namespace) as view:
-            wait = view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), seconds)
-            await self._while_running(wait)
+            await view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), PATIENCE)
             return view.objects[self.namespace, name]
 
-    async def until_event(self, name: str, reason: str, text: str = "", seconds: float = PATIENCE) -> str:
+    async def until_event(self, name: str, reason: str, text: str = "") -> str:
         """The message of our Event on an object of that name."""
 
         def reported(one: Json) -> bool:
             return one["involvedObject"].get("name") == name and one["reason"] == reason and text in one["message"]
 
         async with ObjectView(self.client, EVENTS, self.namespace) as view:
-            found = await self._while_running(view.until(lambda all_: any(map(reported, all_)), seconds))
+            found = await view.until(lambda all_: any(map(reported, all_)), PATIENCE)
         return next(str(one["message"]) for one in found if reported(one))
-
-    async def _while_running(self, wait: Any) -> Any:
-        """The answer, unless a controller ends meanwhile: its error is raised then."""
-        waiting = asyncio.ensure_future(wait)
-        await asyncio.wait([waiting, *self.running], return_when=asyncio.FIRST_COMPLETED)
-        ended = [one for one in self.running if one.done() and not one.cancelled()]
-        if ended and not waiting.done():
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-            ended[0].result()
-        return await waiting
 
     async def clean_up(self) -> None:
         for full in self.nodes.values():
@@ -207,7 +173,6 @@ async def group_environment(
     controller: bool = True,
     webhook: bool = True,
     kubelets: bool = False,
-    behaviour: Behaviour = QUICK,
     jobsets: bool = False,
 ) -> AsyncIterator[GroupEnvironment]:
     """The stage. `nodes`: name to cpu of those that are there from the start; others by add_node.
@@ -216,14 +181,13 @@ async def group_environment(
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(plane.client("stage"))
-        tasks = BackgroundTasks()
         pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
-        stage = GroupEnvironment(plane, namespace, client, pods, Settings(groups=settings or Groups()), tasks)
+        stage = GroupEnvironment(plane, namespace, client, pods, Settings(groups=settings or Groups()))
         stack.push_async_callback(stage.clean_up)
         if jobsets:
-            stage.kubelets = await _with_jobsets(stage, behaviour, stack)
+            stage.kubelets = await _with_jobsets(stage, stack)
         elif kubelets:
-            stage.kubelets = await _with_kubelets(stage, behaviour, stack)
+            stage.kubelets = await _with_kubelets(stage, stack)
         for name, cpu in (nodes or {}).items():
             await stage.add_node(name, cpu)
         stack.push_async_callback(stage.stop_controllers)
@@ -237,19 +201,18 @@ async def group_environment(
         yield stage
 
 
-async def _with_kubelets(stage: GroupEnvironment, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
+async def _with_kubelets(stage: GroupEnvironment, stack: AsyncExitStack) -> Kubelets:
     client = await stack.enter_async_context(stage.plane.client("kubelets"))
-    kubelets = Kubelets(client, time.time, (), behaviour, namespace=stage.namespace, schedule=False)
-    stack.push_async_callback(stage.tasks.stop)
-    stage.tasks.start("kubelets", kubelets.run())
-    await stage.tasks.until(kubelets.wait_synced())
+    kubelets = Kubelets(client, time.time, (), QUICK, namespace=stage.namespace, schedule=False)
+    await stack.enter_async_context(in_background(kubelets.run()))
+    await kubelets.wait_synced()
     return kubelets
 
 
-async def _with_jobsets(stage: GroupEnvironment, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
+async def _with_jobsets(stage: GroupEnvironment, stack: AsyncExitStack) -> Kubelets:
     await jobset_crd.install(stage.client)
     await crd_patcher.extend_crd(stage.client)
-    actors = Actors(stage.plane.access, namespace=stage.namespace, nodes=(), behaviour=behaviour, schedule=False)
+    actors = Actors(stage.plane.access, namespace=stage.namespace, nodes=(), behaviour=QUICK, schedule=False)
     return (await stack.enter_async_context(actors)).kubelets
 
 

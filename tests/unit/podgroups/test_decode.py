@@ -24,7 +24,7 @@ from tests.fakes.podgroups.objects import (
 )
 from tests.fakes.podgroups.sources import PLUGINS, Json, problem_lines
 
-ALL_KINDS = (names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP)
+DELETING = {"deletionTimestamp": "2026-08-01T11:00:00Z"}
 
 # --- Members ----------------------------------------------------------------
 
@@ -33,7 +33,10 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-uid", "controller": True}
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}
     labels = {PLUGINS: "g", names.JS_NAME: "set", names.GATED: "true"}
-    seen = read_pod(pod(labels=labels, meta={"ownerReferences": [other, owner]}, spec={"priority": 7}))
+    notes = {names.POD_GROUP_TAKEN_BACK: "abc.3", names.KOORDINATOR_TIMED_OUT: "true"}
+    spec = {"priority": 7, "schedulingGroup": {"podGroupName": "native"}}
+    seen = read_pod(pod(labels=labels, notes=notes, meta={"ownerReferences": [other, owner]}, spec=spec))
+    assert (seen.eviction_mark, seen.timed_out, seen.native) == ("abc.3", True, "native")
     assert (seen.uid, seen.namespace, seen.name) == ("uid-p", "team", "p")
     assert seen.group_label == group_label(key())
     assert seen.membership is not None
@@ -46,17 +49,13 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     assert (seen.gated, seen.foreign_gates, seen.generation, seen.node, seen.moved) == (True, (), 0, "", False)
 
 
-def test_what_was_written_with_the_gate_is_read_back() -> None:
-    opened = read_pod(pod(gates=(), notes={names.POD_GROUP_OPENED: decode.format_opened(12, TEN_O_CLOCK + 0.25)}))
-    assert (opened.generation, opened.ungated_at) == (12, TEN_O_CLOCK + 0.25)
-    assert decode.format_opened(12, TEN_O_CLOCK + 0.25) == "12 2026-08-01T10:00:00.250Z"
-
-
 @pytest.mark.parametrize(
     "text", ["", "3", "3 yesterday", "-3 2026-08-01T10:00:00Z", f"{'9' * 5000} 2026-08-01T10:00:00Z"]
 )
 def test_an_annotation_that_we_cannot_have_written_opens_nothing(text: str) -> None:
     assert decode.parse_opened(text) == (0, 0.0)
+    ours = "12 2026-08-01T10:00:00.250Z"
+    assert (decode.parse_opened(ours), decode.format_opened(12, TEN_O_CLOCK + 0.25)) == ((12, TEN_O_CLOCK + 0.25), ours)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +72,6 @@ def test_the_scheduler_is_quoted_once_it_has_tried(condition: Json, words: str) 
     assert read_pod(pod(status={"conditions": conditions})).unschedulable == words
 
 
-def test_marks_of_a_roll_back_of_koordinator_and_of_the_native_way_are_seen() -> None:
-    notes = {names.POD_GROUP_TAKEN_BACK: "abc.3", names.KOORDINATOR_TIMED_OUT: "true"}
-    seen = read_pod(pod(notes=notes, spec={"schedulingGroup": {"podGroupName": "native"}}))
-    assert (seen.eviction_mark, seen.timed_out, seen.native) == ("abc.3", True, "native")
-
-
 @pytest.mark.parametrize(
     ("made", "counts"),
     [
@@ -88,7 +81,7 @@ def test_marks_of_a_roll_back_of_koordinator_and_of_the_native_way_are_seen() ->
         (pod(gates=(), node="n", status={"phase": "Succeeded"}), True),
         (pod(gates=()), False),
         (pod(status={"phase": "Failed"}), False),
-        (pod(meta={"deletionTimestamp": "2026-08-01T11:00:00Z"}), False),
+        (pod(meta=DELETING), False),
     ],
     ids=["gated", "opened", "ungated and bound", "ungated and done", "ungated, not bound", "failed", "deleting"],
 )
@@ -142,15 +135,7 @@ def test_null_and_absent_are_the_same(spec: Json) -> None:
 
 def test_any_pod_with_a_node_takes_up_room_there() -> None:
     """Also one of another scheduler, of no group, or on its way out."""
-    made = pod(
-        labels={},
-        held="",
-        gates=(),
-        node="n",
-        meta={"deletionTimestamp": "2026-08-01T11:00:00Z"},
-        spec={"schedulerName": "x"},
-    )
-    seen = read_bound(made)
+    seen = read_bound(pod(labels={}, held="", gates=(), node="n", meta=DELETING, spec={"schedulerName": "x"}))
     assert seen is not None
     assert (seen.uid, seen.node, seen.ungated) == ("uid-p", "n", None)
     assert seen.requests == {"cpu": 500, "memory": 2**30 * 1000, "pods": 1000}
@@ -200,7 +185,7 @@ def ungated(body: Json, **rules: object) -> MemberPod | None:
 # --- PodGroups and records ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", ALL_KINDS)
+@pytest.mark.parametrize("api", [names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP])
 def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
     minimum = {"minMembers": 4} if api == names.KEP24_GROUP else {"minMember": 4}
     managed = [
@@ -236,19 +221,13 @@ def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> N
 @pytest.mark.parametrize("text", ["", "{}", "null", "[1]", '{"generation": "x"}', "\u0000", "{" * 100_000])
 def test_a_record_that_cannot_be_read_is_a_problem_and_not_the_same_as_none(text: str) -> None:
     on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: text}))
-    on_map = read_config_map(config_map(key(), text))
+    on_map, without = (read_config_map(it) for it in (config_map(key(), text), config_map(key()) | {"data": None}))
+    assert without is not None
+    assert (without.record, without.problem) == (None, None)
     assert on_map is not None
     assert (on_group.record, on_map.record) == (None, None)
     assert str(on_group.problem).startswith(f"metadata.annotations[{names.POD_GROUP_RECORD}]: ")
     assert str(on_map.problem).startswith("data.record: ")
-
-
-def test_a_config_map_without_its_record_is_a_home_without_one() -> None:
-    body = config_map(key())
-    del body["data"]
-    seen = read_config_map(body)
-    assert seen is not None
-    assert (seen.record, seen.problem) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -272,9 +251,4 @@ def test_a_node_is_what_pods_may_take_up_on_it_and_who_may_come() -> None:
     assert seen.allocatable == {"cpu": 3900, "memory": 2**33 * 1000, "pods": 110_000, "ephemeral-storage": 0}
     assert (seen.node.name, seen.node.labels["zone"], seen.node.unschedulable) == ("n1", "a", True)
     assert seen.node.taints == (("k", "v", "NoSchedule"),)
-
-
-def test_a_node_that_has_just_come_has_no_room_yet() -> None:
-    body = node()
-    body["status"] = {}
-    assert read_node(body).allocatable == {}
+    assert read_node(body | {"status": {}}).allocatable == {}, "one that has just come has no room yet"

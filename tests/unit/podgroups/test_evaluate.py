@@ -65,6 +65,11 @@ def reported(*seen: GroupSnapshot, **more: Any) -> dict[str, str]:
     return {key.name: "opened" if isinstance(it, Admit) else f"{it.reason}: {it.message}" for key, it in found.items()}
 
 
+def taken_back(name: str, not_before: float = NOW - 1) -> AdmissionRecord:
+    """Once, and its back-off ends then."""
+    return record((key(name), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=not_before, why="late")
+
+
 def test_a_foreign_gate_holds_a_group_only_if_it_needs_that_pod() -> None:
     theirs = pod("theirs", gates=(names.POD_GROUP_GATE, "other.dev/gate"))
     enough = group_snapshot(pod("a"), pod("b"), pod("c"), theirs, group=pod_group())
@@ -85,15 +90,11 @@ def test_each_group_has_one_reason() -> None:
 
 
 def test_without_its_pod_group_it_waits_and_says_why_the_kind_cannot_be_used() -> None:
-    mine = key("g")
-    missing = group_snapshot(pod("a"), of=mine)
-    looking = view.GroupEvaluator(
-        {mine: missing}.get, {mine: missing.group}.get, crd_problems={names.PLUGINS_GROUP: "it serves v2"}
-    )
+    missing, problems = group_snapshot(pod("a")), {names.PLUGINS_GROUP: "it serves v2"}
+    looking = view.GroupEvaluator({key(): missing}.get, {key(): missing.group}.get, crd_problems=problems)
     answer = looking.evaluate(missing, Domains(), NOW)
     assert isinstance(answer, GroupReason)
-    assert answer.reason == names.REASON_POD_GROUP_MISSING
-    assert answer.message.endswith("; it serves v2")
+    assert (answer.reason, answer.message[-14:]) == (names.REASON_POD_GROUP_MISSING, "; it serves v2")
 
 
 def test_gangs_that_open_together_share_one_fate() -> None:
@@ -106,25 +107,20 @@ def test_gangs_that_open_together_share_one_fate() -> None:
 
 
 def test_while_one_gang_is_taken_back_the_others_wait() -> None:
-    other = msgspec.structs.replace(
-        gang("b", "a", "b"), record=record((key("b", Flavor.KOORDINATOR), 1), stage=AdmissionState.ROLLING_BACK)
-    )
-    assert reported(gang("a", "a", "b"), other, nodes=(room(9),)) == {
-        "a": "WaitingForGangGroup: team/b: being taken back"
-    }
+    rolling = record((key("b", Flavor.KOORDINATOR), 1), stage=AdmissionState.ROLLING_BACK)
+    other = msgspec.structs.replace(gang("b", "a", "b"), record=rolling)
+    words = "WaitingForGangGroup: team/b: being taken back"
+    assert reported(gang("a", "a", "b"), other, nodes=(room(9),)) == {"a": words}
 
 
 def test_a_back_off_holds_a_group_that_has_room_and_gathers() -> None:
-    back = record((key("g"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW + 5, why="late")
+    back = taken_back("g", NOW + 5)
     assert reported(waiting("g", record=back), nodes=(room(9),)) == {"g": "RolledBack: taken back once: late"}
     assert reported(waiting("g", pods=1, record=back), nodes=(room(9),)) == {"g": "RolledBack: taken back once: late"}
     over = msgspec.structs.replace(back, not_before=NOW)
     assert reported(waiting("g", record=over), nodes=(room(9),)) == {"g": "opened"}
-
-
-def test_what_is_given_up_is_not_opened_again() -> None:
-    gone = record((key("g"), 1), stage=AdmissionState.CLOSED, rolled_back=1, retry=False, why="late")
-    assert reported(waiting("g", record=gone), nodes=(room(9),))["g"].startswith("TimedOut: was taken back (late)")
+    given_up = msgspec.structs.replace(over, retry=False)
+    assert reported(waiting("g", record=given_up), nodes=(room(9),))["g"].startswith("TimedOut: was taken back (late)")
 
 
 def test_pods_of_too_many_kinds_go_one_group_at_a_time_unless_even_the_least_of_each_has_no_room() -> None:
@@ -160,34 +156,29 @@ def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
 
 def test_who_was_taken_back_is_not_taken_for_proven_before_it_was_placed_once() -> None:
     """There was something that is not counted."""
-    back = record((key("g"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW - 1, why="late")
-    verdict = decided(waiting("g", record=back), nodes=(room(9),))[key("g")]
-    assert isinstance(verdict, Admit)
-    assert not verdict.proven
-    placed = msgspec.structs.replace(back, rolled_back=0)
-    verdict = decided(waiting("g", record=placed), nodes=(room(9),))[key("g")]
-    assert isinstance(verdict, Admit)
-    assert verdict.proven
+    for times in (1, 0):
+        back = msgspec.structs.replace(taken_back("g"), rolled_back=times)
+        verdict = decided(waiting("g", record=back), nodes=(room(9),))[key("g")]
+        assert isinstance(verdict, Admit)
+        assert verdict.proven is (times == 0)
 
 
 def test_who_was_taken_back_stands_behind_those_that_have_waited_meanwhile() -> None:
     """Or two that are tried in turn, and never come to their minimum, would leave no turn to anybody else."""
-    back = record((key("first"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW - 1, why="late")
     ports = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
 
     def tried(name: str, **more: Any) -> GroupSnapshot:
-        return group_snapshot(
-            pod(name, of=key(name), spec=ports), of=key(name), group=pod_group(name, spec={"minMember": 1}), **more
-        )
+        home = pod_group(name, spec={"minMember": 1})
+        return group_snapshot(pod(name, of=key(name), spec=ports), of=key(name), group=home, **more)
 
-    found = reported(tried("first", record=back), tried("second"), nodes=(room(9),))
+    found = reported(tried("first", record=taken_back("first")), tried("second"), nodes=(room(9),))
     assert found["second"] == "opened"
     assert found["first"].startswith("BehindOther: behind team/second, which is being placed")
 
 
 def test_a_group_in_its_first_back_off_keeps_the_room_that_its_eviction_may_have_made() -> None:
     """Only if it was admitted without proof: a group with proven room lacked something else."""
-    back = record((key("first"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW + 5, why="late")
+    back = taken_back("first", NOW + 5)
     probed = msgspec.structs.replace(back, how=AdmissionMode.PROBE)
     high = [pod(f"h-{it}", of=key("first"), spec={"priority": 9}) for it in range(3)]
 
@@ -210,6 +201,8 @@ def test_what_its_own_pods_have_is_not_asked_for_again() -> None:
     spec = {"minMember": 4, "minResources": {"cpu": "2"}}
     seen = group_snapshot(*(bound(f"b{it}", 0, held="") for it in range(3)), pod("d"), group=pod_group("g", spec=spec))
     assert reported(seen, nodes=(room(1),), bound=lambda _: True) == {"g": "opened"}
+    all_bound = group_snapshot(bound("a", 0, held=""), group=pod_group("g", spec={"minMember": 1}))
+    assert reported(all_bound, nodes=(room(9),)) == {}, "nor anything where no pod is held"
 
 
 def test_quota_holds_a_group_as_room_does() -> None:
@@ -218,17 +211,11 @@ def test_quota_holds_a_group_as_room_does() -> None:
 
 
 def test_open_groups_are_not_spoken_of_and_take_the_room_of_what_is_not_bound() -> None:
-    half = group_snapshot(
-        bound("a"), opened("b"), opened("c"), group=pod_group("g"), record=record((key("g"), 1), minimum=3)
-    )
+    pods = bound("a"), opened("b"), opened("c")
+    half = group_snapshot(*pods, group=pod_group("g"), record=record((key("g"), 1), minimum=3))
     small = waiting("small", pods=2, minimum=2)
     assert reported(half, small, nodes=(room(1),)) == {"small": "WaitingForCapacity: needs 1 cpu, 0 free"}
     assert reported(half, small, nodes=(room(2),), bound=lambda uid: uid == "uid-a") == {"small": "opened"}
-
-
-def test_a_group_without_gated_pods_is_not_admitted() -> None:
-    seen = group_snapshot(bound("a", 0, held=""), group=pod_group("g", spec={"minMember": 1}))
-    assert reported(seen, nodes=(room(9),)) == {}
 
 
 def counted(

@@ -24,10 +24,14 @@ from tests.fakes.podgroups.objects import read_node
 
 Json = dict[str, Any]
 ANYWHERE = NodeSelection()
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def container(**asked: str) -> Json:
     return {"name": "c", "resources": {"requests": asked}}
+
+
+SIDECAR = container(cpu="1") | {"restartPolicy": "Always"}
 
 
 def room(name: str, *, labels: Mapping[str, str] | None = None, **free: int) -> NodeInfo:
@@ -69,13 +73,7 @@ def is_certain(
     [
         ({"containers": [container(cpu="500m"), container(cpu="1")]}, 1500),
         ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3")]}, 3000),
-        (
-            {
-                "containers": [container(cpu="1")],
-                "initContainers": [container(cpu="1") | {"restartPolicy": "Always"}, container(cpu="4")],
-            },
-            5000,
-        ),
+        ({"containers": [container(cpu="1")], "initContainers": [SIDECAR, container(cpu="4")]}, 5000),
         ({"containers": [container(cpu="1")], "overhead": {"cpu": "250m"}}, 1250),
         ({"containers": [{"resources": {"limits": {"cpu": "2"}}}]}, 2000),
         ({"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "6"}}}, 6000),
@@ -92,7 +90,7 @@ def test_a_pod_occupies_what_the_scheduler_sets_aside(spec: Json, cpu: int) -> N
 def required(*expressions: Json, fields: list[Json] | None = None) -> Json:
     term: Json = {"matchExpressions": list(expressions)} | ({"matchFields": fields} if fields else {})
     terms = {"nodeSelectorTerms": [term]}
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    return {"affinity": {"nodeAffinity": {REQUIRED: terms}}}
 
 
 NODE = {
@@ -126,7 +124,7 @@ def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
 @pytest.mark.parametrize(
     ("toleration", "admitted"),
     [
-        ({"key": "gpu", "operator": "Exists"}, True),
+        (GPU["tolerations"][0], True),
         ({"operator": "Exists"}, True),
         ({"key": "gpu", "value": "yes"}, True),
         ({"key": "gpu", "value": "no"}, False),
@@ -137,20 +135,13 @@ def test_taints_and_tolerations(toleration: Json, admitted: bool) -> None:
     node = read_node(NODE).node
     assert constraints.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
     assert constraints.pod_node_selection({}).matches(node), "the domain does not depend on taints"
-
-
-def test_a_cordoned_node_takes_nobody_new() -> None:
-    node = read_node({"metadata": {"name": "n"}, "spec": {"unschedulable": True}}).node
-    assert not ANYWHERE.admits(node)
+    assert not ANYWHERE.admits(read_node({"metadata": {"name": "n"}, "spec": {"unschedulable": True}}).node)
 
 
 @pytest.mark.parametrize(
     ("spec", "names"),
     [
-        (
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-            ("inter-pod affinity",),
-        ),
+        ({"affinity": {"podAffinity": {REQUIRED: [{}]}}}, ("inter-pod affinity",)),
         ({"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}}, ()),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, ("topology spread",)),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ()),
@@ -167,16 +158,13 @@ def test_unsupported_constraints_are_named(spec: Json, names: tuple[str, ...]) -
 # --- Whether it fits -------------------------------------------------------------------------------------------------
 
 
-def test_room_in_all_that_is_nowhere_in_one_piece_is_reported_as_that() -> None:
-    answer = lacks([room("a", cpu=4), room("b", cpu=2)], demand(shape(2, cpu=3)))
-    assert answer == "1 of 2 pods have room: what is free is spread over too many nodes"
-
-
 def test_only_nodes_that_take_the_pods_count() -> None:
     zone = constraints.pod_node_selection({"nodeSelector": {"zone": "a"}})
     nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
     assert lacks(nodes, demand(shape(2, zone, cpu=1))) == "needs 2 cpu, 1 free"
     assert Domains(nodes).domain_of([shape(1, zone)]) == {"a"}
+    in_all = lacks([room("a", cpu=4), room("b", cpu=2)], demand(shape(2, cpu=3)))
+    assert in_all == "1 of 2 pods have room: what is free is spread over too many nodes"
 
 
 def test_room_for_two_shapes_is_certain_only_if_no_order_can_spoil_it() -> None:
@@ -270,8 +258,7 @@ HOST = "kubernetes.io/hostname"
 
 
 def terms(*said: dict[str, Any]) -> tuple[AntiAffinityTerm, ...]:
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": list(said)}
-    return constraints.anti_affinity_terms({"affinity": {"podAntiAffinity": required}})
+    return constraints.anti_affinity_terms({"affinity": {"podAntiAffinity": {REQUIRED: list(said)}}})
 
 
 def term(selector: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
@@ -299,12 +286,9 @@ def expression(operator: str, *values: str, key: str = "app") -> dict[str, Any]:
         (term(A, namespaces=["other"]), mark(app="a"), False),
         (term(A, namespaceSelector={}), mark("other", app="a"), True),
         (term({}), mark(), True),
-        (term(expression("In", "a", "b")), mark(app="b"), True),
         (term(expression("NotIn", "a")), mark(app="a"), False),
         (term(expression("NotIn", "a")), mark(), True),
-        (term(expression("Exists")), mark(app="x"), True),
         (term(expression("Exists")), mark(), False),
-        (term(expression("DoesNotExist")), mark(), True),
         (term(expression("In", "0", key="batch.kubernetes.io/job-completion-index")), mark(), True),
         (term({"matchLabels": {str(it): "" for it in range(MAX_REQUIREMENTS + 1)}}), mark(), True),
     ],
