@@ -10,6 +10,7 @@ from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.warnings import warnings
 from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.model import Flavor, Format
+from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.settings import Barrier, Groups, Settings
 from tests.fakes import gangs
@@ -175,13 +176,9 @@ def group(minimum: int | None, *pods: Json, **spec: Any) -> GroupSnapshot:
 def test_the_minimum_of_a_pod_group_must_be_what_the_barrier_waits_for() -> None:
     assert preconditions.barrier_hold(group(13), looking(TRAIN)) is None
     for minimum in (12, 14):
-        reported = preconditions.barrier_hold(group(minimum), looking(TRAIN))
-        assert reported is not None
-        assert reported.reason == names.REASON_INVALID_GROUP
-        assert reported.message == (
-            f"spec.minMember: {minimum}: must equal what the start barrier waits for:"
-            f" {minimum} pods here, 13 there (JobSet train)"
-        )
+        words = f"must equal what the start barrier waits for: {minimum} pods here, 13 there (JobSet train)"
+        reported = GroupReason(reason=names.REASON_INVALID_GROUP, message=f"spec.minMember: {minimum}: {words}")
+        assert preconditions.barrier_hold(group(minimum), looking(TRAIN)) == reported
 
 
 def test_pods_that_wait_in_no_barrier_are_none_of_it() -> None:
@@ -190,6 +187,8 @@ def test_pods_that_wait_in_no_barrier_are_none_of_it() -> None:
     assert preconditions.barrier_hold(group(5, pod("a"), pod("b")), looking(TRAIN)) is None
     elsewhere = gangs.jobset(*TRAIN.replicated_jobs, namespace="other")
     assert preconditions.barrier_hold(group(5), looking(elsewhere)) is None
+    leaving = of_train("a", meta={"deletionTimestamp": "2026-08-01T10:00:00Z"})
+    assert preconditions.barrier_hold(group(5, leaving), looking(TRAIN)) is None
     assert preconditions.barrier_timeout_warnings(group(5), looking()) == ()
 
 
@@ -198,18 +197,10 @@ def test_until_its_jobset_is_seen_a_group_in_a_barrier_waits() -> None:
     pods = [of_train(name) for name in "ab"]
     for it in pods:
         it["metadata"]["labels"] |= {names.GATED: names.GATED_VALUE}
-    reported = preconditions.barrier_hold(group(5, *pods), looking())
-    assert reported is not None
-    assert (reported.reason, reported.message) == (
-        names.REASON_GATHERING,
-        "its pods also wait in the start barrier of JobSet train, which has not been seen yet",
-    )
+    words = "its pods also wait in the start barrier of JobSet train, which has not been seen yet"
+    reported = GroupReason(reason=names.REASON_GATHERING, message=words)
+    assert preconditions.barrier_hold(group(5, *pods), looking()) == reported
     assert preconditions.barrier_hold(group(13, *pods), looking(TRAIN)) is None
-
-
-def test_pods_that_are_gone_bind_nobody() -> None:
-    leaving = of_train("a", meta={"deletionTimestamp": "2026-08-01T10:00:00Z"})
-    assert preconditions.barrier_hold(group(5, leaving), looking(TRAIN)) is None
 
 
 def test_the_minimum_is_reported_where_it_stands() -> None:

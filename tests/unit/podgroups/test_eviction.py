@@ -45,6 +45,10 @@ def pod(name: str, maker: str = "Job", **more: Any) -> MemberPod:
     return MemberPod(**(said | more))
 
 
+HALFWAY: dict[str, Any] = {"deleting": True, "node": ""}
+HELD_POD: dict[str, Any] = {"gated": True, "generation": 0, "node": ""}
+
+
 def root(kind: str = JOB, **more: Any) -> SuspendTarget:
     said = {"kind": kind, "namespace": "team", "name": "work", "uid": "root", "resource_version": "1"}
     return SuspendTarget(**(said | more))
@@ -94,7 +98,7 @@ def test_a_mark_is_read_back(text: str, said: tuple[str, int]) -> None:
 def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -> None:
     unmarked = pod("d", generation=0)  # another user has removed its gate
     gone = [pod("x", deleting=True), pod("y", phase="Succeeded")]
-    gated = pod("g", gated=True, generation=0, node="")
+    gated = pod("g", **HELD_POD)
     found = plan([pod("a"), pod("b", node="", phase="Pending"), unmarked, gated, *gone], root(can_fail=True))
     assert [(it.pod.uid, it.labels, it.mark, it.job) for it in found.detaches] == [
         (uid, BY, MARK, "job") for uid in ("a", "b", "d")
@@ -131,7 +135,7 @@ def test_what_was_suspended_does_not_wait_for_what_cannot_be_taken_back() -> Non
 
 
 def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspension() -> None:
-    held = pod("a", gated=True, generation=0, node="", jobset="work")
+    held = pod("a", jobset="work", **HELD_POD)
     assert uids(plan([held], root(JOBSET, suspended=True, mark=MARK)).terminating) == ["a"]
     assert plan([held], root(JOBSET, suspended=True)).done
     assert plan([held], root(JOBSET, suspended=True, mark="another.1")).done
@@ -139,25 +143,12 @@ def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspensio
 
 def test_a_pod_that_was_deleted_halfway_is_deleted_again() -> None:
     """An API server marks a pod before it removes it, and a client that is killed between the two leaves it so."""
-    halfway: dict[str, Any] = {"deleting": True, "node": ""}
-    pods = [
-        pod("a", "ReplicaSet", **halfway),
-        pod("b", "ReplicaSet", deleting=True),
-        pod("c", "", **halfway),
-        pod("d", "", eviction_mark=MARK, **halfway),
-        pod("e", **halfway),
-    ]
+    pods = [pod("a", "ReplicaSet", **HALFWAY), pod("b", "ReplicaSet", deleting=True), pod("c", "", **HALFWAY)]
+    pods += [pod("d", "", eviction_mark=MARK, **HALFWAY), pod("e", **HALFWAY)]
     found = plan(pods, root(suspended=True, mark=MARK))
     assert uids(found.deletes) == ["a", "d"]
     assert uids(found.terminating) == list("abcde")
     assert not found.disrupts
-
-
-def test_bare_pods_are_named_and_nothing_else() -> None:
-    found = plan([pod("b", ""), pod("a", "")])
-    assert found.done
-    assert found.blocked_pods == ("a", "b")
-    assert found.blocked_message == "nobody would make them again, so they are left to you to delete: a, b"
 
 
 @pytest.mark.parametrize(
@@ -179,9 +170,9 @@ def test_what_must_not_be_suspended_is_blocked_and_the_rest_goes_on(more: dict[s
 
 
 def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_could_fail() -> None:
-    found = eviction.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root(can_fail=True))})
-    assert found.blocked_message == "Job work finds its pods by no label"
-    assert not eviction.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root())}).blocked
+    for fails, why in ((True, "Job work finds its pods by no label"), (False, "")):
+        found = eviction.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root(can_fail=fails))})
+        assert found.blocked_message == why
 
 
 @pytest.mark.parametrize(
@@ -198,15 +189,11 @@ def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_cou
 def test_pods_that_go_anyway_are_only_waited_for(its: SuspendTarget | None) -> None:
     found = plan([pod("a")], its)
     assert uids(found.terminating) == ["a"]
-    assert not found.suspends
-    assert not found.deletes
-    assert not found.blocked
-    assert not found.done
+    assert (found.suspends, found.deletes, found.blocked, found.done) == ((), (), (), False)
 
 
 def test_the_mark_of_an_earlier_roll_back_is_replaced_or_nobody_would_resume_it() -> None:
-    found = plan([pod("a")], root(suspended=True, mark=f"{HELD}.2"))
-    assert [it.mark for it in found.suspends] == [MARK]
+    assert [it.mark for it in plan([pod("a")], root(suspended=True, mark=f"{HELD}.2")).suspends] == [MARK]
 
 
 # --- Reading owners --------------------------------------------------------------------------------------------------
@@ -217,31 +204,12 @@ def rules(*actions: str) -> dict[str, Any]:
 
 
 def test_a_job_is_read() -> None:
-    seen = owners.read_target(
-        JOB,
-        {
-            "metadata": {
-                "namespace": "team",
-                "name": "work",
-                "uid": "u",
-                "resourceVersion": "7",
-                "labels": {names.KUEUE_QUEUE: "q"},
-                "annotations": {names.POD_GROUP_SUSPENDED: MARK},
-            },
-            "spec": {"suspend": True, "managedBy": "example.com/x", **rules("Ignore", "FailJob")},
-        },
-        ("z",),
-    )
-    assert seen == root(
-        uid="u",
-        resource_version="7",
-        suspended=True,
-        mark=MARK,
-        by_kueue=True,
-        managed_by="example.com/x",
-        can_fail=True,
-        others=("z",),
-    )
+    meta: dict[str, Any] = {"namespace": "team", "name": "work", "uid": "u", "resourceVersion": "7"}
+    meta |= {"labels": {names.KUEUE_QUEUE: "q"}, "annotations": {names.POD_GROUP_SUSPENDED: MARK}}
+    spec = {"suspend": True, "managedBy": "example.com/x", **rules("Ignore", "FailJob")}
+    known = {"uid": "u", "resource_version": "7", "suspended": True, "mark": MARK, "by_kueue": True, "others": ("z",)}
+    seen = owners.read_target(JOB, {"metadata": meta, "spec": spec}, ("z",))
+    assert seen == root(managed_by="example.com/x", can_fail=True, **known)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def passing(*pods: Json, now: float = NOW, **more: object) -> list[str]:
 
 
 def is_over(*pods: Json, begun: bool = False, **more: Any) -> bool:
+    """`begun`: the leader that opened it is asked."""
     seen, _ = decided(*pods, **more)
     return generation.is_over([(seen, begun)])
 
@@ -51,8 +52,7 @@ def test_as_many_pass_as_the_group_was_opened_with_the_oldest_first() -> None:
 
 
 def test_one_that_is_gone_or_going_or_has_failed_makes_place_for_another() -> None:
-    going = opened("b", meta={"deletionTimestamp": timestamp(TEN_O_CLOCK)})
-    assert passing(opened("a"), going, made("c", 2)) == ["c"]
+    assert passing(opened("a"), opened("b", meta=GOING), made("c", 2)) == ["c"]
     assert passing(opened("a"), bound("b", phase="Failed"), made("c", 2)) == ["c"]
     assert passing(opened("a"), bound("b", phase="Succeeded"), made("c", 2)) == []
 
@@ -70,11 +70,14 @@ def test_once_satisfied_all_pass_and_while_it_is_taken_back_nobody() -> None:
     assert passing(made("c", 2), stage=AdmissionState.CLOSED) == []
 
 
-def test_the_next_number_is_above_all_that_pods_and_record_have_had() -> None:
+@pytest.mark.parametrize(
+    ("pods", "known", "number"), [((), None, 1), ((bound("b", 7),), None, 8), ((), record((key(), 3)), 4)]
+)
+def test_the_next_number_is_above_all_that_pods_and_record_have_had(
+    pods: tuple[Json, ...], known: AdmissionRecord | None, number: int
+) -> None:
     """A PodGroup that was made again knows nothing of what its pods have seen."""
-    assert generation.next_generation(group_snapshot(pod("a"))) == 1
-    assert generation.next_generation(group_snapshot(pod("a"), bound("b", 7))) == 8
-    assert generation.next_generation(group_snapshot(pod("a"), record=record((key(), 3)))) == 4
+    assert generation.next_generation(group_snapshot(pod("a"), *pods, record=known)) == number
 
 
 def ended(name: str, owner: str, phase: str = "Succeeded", generation: int = 1, uid: str = "") -> Json:
@@ -95,6 +98,7 @@ MET = {"satisfied": TEN_O_CLOCK}
     [
         ((), {}, True),
         ((made("a", 0),), {}, False),  # half-opened: it was there when it was decided
+        ((made("a", 0),), {"begun": True}, True),
         ((made("a", 1),), {}, True),  # it came later, and nobody else is left
         ((opened("a"), made("b", 1)), {}, False),
         ((opened("a", meta=GOING), made("b", 1)), {}, True),
@@ -122,10 +126,6 @@ def test_it_is_over_when_nobody_keeps_it_alive_and_others_come_or_nobody_is_left
     pods: tuple[Json, ...], more: Json, over: bool
 ) -> None:
     assert is_over(*pods, **more) is over
-
-
-def test_it_is_over_for_the_leader_that_opened_it_and_sees_no_pod_left() -> None:
-    assert is_over(made("a", 0), begun=True)
 
 
 def test_gangs_that_were_opened_together_are_over_together() -> None:
@@ -157,27 +157,27 @@ def test_all_jobs_of_a_jobset_are_one_owner() -> None:
 
 def test_bound_are_all_that_have_a_node_and_who_has_ended_counts_in_its_own_generation() -> None:
     pods = bound("a"), bound("b", phase="Succeeded"), bound("c", phase="Failed"), bound("d", 7), opened("e")
-    going = bound("f", meta={"deletionTimestamp": timestamp(TEN_O_CLOCK)})
-    assert generation.count_bound(decided(*pods, going, bound("old", 7, phase="Succeeded"))[0]) == 4
+    assert generation.count_bound(decided(*pods, bound("f", meta=GOING), bound("old", 7, phase="Succeeded"))[0]) == 4
 
 
-CLOSED: Json = {"stage": AdmissionState.CLOSED, "rolled_back": 1}
+CLOSED: Json = {"stage": AdmissionState.CLOSED}
+BACK: Json = CLOSED | {"rolled_back": 1}
 
 
 @pytest.mark.parametrize(
     ("pods", "more", "present", "already_bound"),
     [
         # One of a Job has succeeded before the others were taken back: the Job makes but three again.
-        ((ended("a", "j"), *(next_one(it, "j") for it in "bcd")), CLOSED, 4, 1),
-        ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), CLOSED, 4, 1),
-        ((ended("a", "j", "Failed"), *(next_one(it, "j") for it in "bcd")), CLOSED, 3, 0),
+        ((ended("a", "j"), *(next_one(it, "j") for it in "bcd")), BACK, 4, 1),
+        ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), BACK, 4, 1),
+        ((ended("a", "j", "Failed"), *(next_one(it, "j") for it in "bcd")), BACK, 3, 0),
         # What the run before has left is none of the next one's.
-        ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), {"stage": AdmissionState.CLOSED}, 3, 0),
-        ((bound("a", phase="Succeeded"), made("b", 1)), {"stage": AdmissionState.CLOSED}, 1, 0),
-        ((ended("a", "j"), next_one("b", "j")), {"stage": AdmissionState.CLOSED}, 2, 1),
-        ((bound("a", meta=made_by("j", "old")), next_one("b", "j", uid="new")), {"stage": AdmissionState.CLOSED}, 1, 0),
-        ((bound("a", meta=GOING), made("b", 1)), {"stage": AdmissionState.CLOSED}, 1, 0),
-        ((bound("a"), made("b", 1)), {"stage": AdmissionState.CLOSED}, 2, 1),
+        ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), CLOSED, 3, 0),
+        ((bound("a", phase="Succeeded"), made("b", 1)), CLOSED, 1, 0),
+        ((ended("a", "j"), next_one("b", "j")), CLOSED, 2, 1),
+        ((bound("a", meta=made_by("j", "old")), next_one("b", "j", uid="new")), CLOSED, 1, 0),
+        ((bound("a", meta=GOING), made("b", 1)), CLOSED, 1, 0),
+        ((bound("a"), made("b", 1)), CLOSED, 2, 1),
     ],
 )
 def test_gathering_and_binding_count_those_that_have_succeeded_alike(
@@ -189,18 +189,15 @@ def test_gathering_and_binding_count_those_that_have_succeeded_alike(
 
 
 def test_the_limit_begins_with_the_last_gate_removed() -> None:
-    seen, said = decided(opened("a", at=TEN_O_CLOCK + 5), made("b", 0))
-    assert generation.deadline_start([seen], said, NOW) is None
-    seen, said = decided(opened("a", at=TEN_O_CLOCK + 5), opened("b", at=TEN_O_CLOCK + 9))
-    assert generation.deadline_start([seen], said, NOW) == TEN_O_CLOCK + 9
-
-
-def test_a_moment_to_come_is_none_that_one_of_us_has_written() -> None:
-    """Clocks differ a little; then it is now."""
-    seen, said = decided(opened("a", at=NOW + 3600), opened("b", at=TEN_O_CLOCK + 9))
-    assert generation.deadline_start([seen], said, NOW) == TEN_O_CLOCK + 9
-    seen, said = decided(opened("a", at=NOW + 3), opened("b", at=TEN_O_CLOCK + 9))
-    assert generation.deadline_start([seen], said, NOW) == NOW
+    """A moment to come is none that one of us has written; clocks differ a little, then it is now."""
+    for first, other, began in (
+        (opened("a", at=TEN_O_CLOCK + 5), made("b", 0), None),
+        (opened("a", at=TEN_O_CLOCK + 5), opened("b", at=TEN_O_CLOCK + 9), TEN_O_CLOCK + 9),
+        (opened("a", at=NOW + 3600), opened("b", at=TEN_O_CLOCK + 9), TEN_O_CLOCK + 9),
+        (opened("a", at=NOW + 3), opened("b", at=TEN_O_CLOCK + 9), NOW),
+    ):
+        seen, said = decided(first, other)
+        assert generation.deadline_start([seen], said, NOW) == began
 
 
 def test_the_decision_stands_on_the_first_home_there_is() -> None:

@@ -22,6 +22,11 @@ from tests.fakes.podgroups.sources import (
     read_pod_group_source,
 )
 
+POD_GROUPS = (
+    read_pod_group_source("scheduling.x-k8s.io", minMember=2),
+    read_pod_group_source("scheduling.sigs.k8s.io", minMember=3),
+)
+
 
 def labelled(label: str, *pods: str) -> list[MemberSource]:
     return [member(pod, labels={label: "g"}) for pod in pods]
@@ -58,24 +63,16 @@ def test_members_of_other_groups_are_ignored() -> None:
     ],
 )
 def test_each_design_has_its_own_limit_unless_the_podgroup_says_one(label: str, api: str, seconds: int) -> None:
-    quiet = group(*labelled(label, "a"), pod_groups=(read_pod_group_source(api, minMember=1),))
-    said = group(*labelled(label, "a"), pod_groups=(read_pod_group_source(api, minMember=1, scheduleTimeoutSeconds=7),))
-    assert (quiet.wait, said.wait) == (Fraction(seconds), Fraction(7))
-
-
-def test_designs_without_a_limit_take_the_operators() -> None:
+    for said, wait in (({}, seconds), ({"scheduleTimeoutSeconds": 7}, 7)):
+        assert group(*labelled(label, "a"), pod_groups=(read_pod_group_source(api, minMember=1, **said),)).wait == wait
     one = member("a", labels=alibaba())
-    assert merge.merge_group(one.membership.key, [one], default_wait=Fraction(42)).wait == 42
+    assert merge.merge_group(one.membership.key, [one], default_wait=Fraction(42)).wait == 42, "Alibaba has none"
 
 
 def test_koordinators_own_podgroup_wins_over_that_of_scheduler_plugins() -> None:
-    both = (
-        read_pod_group_source("scheduling.x-k8s.io", minMember=9),
-        read_pod_group_source("scheduling.sigs.k8s.io", minMember=3),
-    )
-    assert group(*labelled(KOORDINATOR, "a"), pod_groups=both).minimum == 3
-    assert group(*labelled(KOORDINATOR, "a"), pod_groups=both[:1]).minimum == 9
-    assert group(*labelled(PLUGINS, "a"), pod_groups=both).minimum == 9
+    assert group(*labelled(KOORDINATOR, "a"), pod_groups=POD_GROUPS).minimum == 3
+    assert group(*labelled(KOORDINATOR, "a"), pod_groups=POD_GROUPS[:1]).minimum == 2
+    assert group(*labelled(PLUGINS, "a"), pod_groups=POD_GROUPS).minimum == 2
 
 
 def test_koordinators_annotations_on_a_podgroup_bind_koordinators_gangs_only() -> None:
@@ -88,9 +85,8 @@ def test_koordinators_annotations_on_a_podgroup_bind_koordinators_gangs_only() -
 
 
 def test_annotations_win_over_the_podgroup_value_by_value() -> None:
-    crd = read_pod_group_source(
-        "scheduling.sigs.k8s.io", minMember=9, scheduleTimeoutSeconds=30, notes={f"{GANG}mode": "NonStrict"}
-    )
+    said: Json = {"minMember": 9, "scheduleTimeoutSeconds": 30, "notes": {f"{GANG}mode": "NonStrict"}}
+    crd = read_pod_group_source("scheduling.sigs.k8s.io", **said)
     made = group(*noted("a", min_available="2", mode="Strict"), pod_groups=(crd,))
     assert (made.minimum, made.mode, made.wait) == (2, GangMode.STRICT, Fraction(30))
 
@@ -166,12 +162,6 @@ def gangs(draw: st.DrawFn) -> list[MemberSource]:
     ]
 
 
-POD_GROUPS = (
-    read_pod_group_source("scheduling.x-k8s.io", minMember=2),
-    read_pod_group_source("scheduling.sigs.k8s.io", minMember=3),
-)
-
-
 @settings(deadline=None)
 @given(st.data(), gangs(), st.lists(st.sampled_from(POD_GROUPS), unique_by=lambda it: it.api))
 def test_the_order_of_sources_has_no_meaning(
@@ -200,8 +190,6 @@ def test_what_is_wrong_with_one_group_leaves_another_as_it_was(
     ours: list[MemberSource], theirs: list[MemberSource]
 ) -> None:
     key = ours[0].membership.key
-    others = [
-        member(f"q-{number}", labels=alibaba("g"), notes={}, namespace="other") for number, _ in enumerate(theirs)
-    ]
+    others = [member(f"q-{number}", labels=alibaba("g"), namespace="other") for number in range(len(theirs))]
     assert key.flavor is Flavor.KOORDINATOR
     assert merge.merge_group(key, [*others, *ours]) == merge.merge_group(key, ours)

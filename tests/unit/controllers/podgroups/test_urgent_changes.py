@@ -1,8 +1,7 @@
-"""Which changes of pods have their group read at once, and how often a group is evaluated for them (G3)."""
+"""Which changes of pods have their group read at once, and what becomes of those that wait (G3)."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,14 +14,13 @@ from jobset_gate.podgroups.evaluate import GroupEvaluator
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState, encode_record
-from jobset_gate.podgroups.snapshot import GroupSnapshot
+from tests.fakes.podgroups.cluster import asking
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import bound, opened
 from tests.fakes.podgroups.sources import GANG, Json
 
 G = key()
-LARGER = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]}
 TERMINATING = {"deletionTimestamp": "2026-08-01T10:00:00Z"}
 
 
@@ -70,7 +68,7 @@ def test_a_pod_of_an_admitted_group_is_not_urgent_until_the_minimum_is_bound() -
         pytest.param([bound("a"), opened("b")], opened("b", status={"phase": "Failed"}), {}, id="failed"),
         pytest.param([bound("a"), opened("b")], bound("a", meta=TERMINATING), {}, id="terminating"),
         pytest.param([bound("a")], pod("new"), {}, id="added"),
-        pytest.param([opened("a")], opened("a", spec=LARGER), {}, id="larger"),
+        pytest.param([opened("a")], opened("a", spec=asking("4")), {}, id="larger"),
         pytest.param([opened("a")], pod("a"), {}, id="gated again"),
         pytest.param([opened("a")], bound("a"), {"stage": AdmissionState.ROLLING_BACK}, id="evicted"),
         pytest.param([opened("a")], bound("a"), {"stage": AdmissionState.CLOSED}, id="closed"),
@@ -81,22 +79,9 @@ def test_anything_else_about_a_group_with_a_record_is_urgent(before: Sequence[Js
     assert urgent(admitted(*before, **more), versioned(change)) == [True]
 
 
-# --- Only dirty groups are evaluated, and each GangGroup once in a round ----------------------------------------------
+# --- Groups that wait -------------------------------------------------------------------------------------------------
 
-
-GANGS = 12
 NOW = TEN_O_CLOCK + 100
-
-
-class EvaluationCounter:
-    """Counts evaluations: each reads the quota once for every gang."""
-
-    def __init__(self) -> None:
-        self.of: Counter[str] = Counter()
-
-    def __call__(self, seen: GroupSnapshot) -> str:
-        self.of[seen.group.key.name] += 1
-        return ""
 
 
 def listed(name: str, gangs: str) -> Json:
@@ -104,37 +89,13 @@ def listed(name: str, gangs: str) -> Json:
     return {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": gangs}
 
 
-async def test_a_gang_group_is_evaluated_once_whatever_gangs_have_changed() -> None:
-    made, asked = FilledCache(), EvaluationCounter()
-    gangs = [f"g{number}" for number in range(GANGS)]
-    everybody = "[" + ",".join(f'"team/{it}"' for it in gangs) + "]"
-    for name in gangs:
-        made.pods(pod(f"{name}-0", of=key(name, Flavor.KOORDINATOR), labels={}, notes=listed(name, everybody)))
-    evaluator = GroupEvaluator(made.cache.snapshot, made.cache.group, quota_shortage=asked)
-    pending = PendingQueue(made.cache, evaluator, lambda *_: None, reserves=True)
-    pending.start()
-    for changed in (gangs, gangs[:1]):
-        for name in changed:
-            pending.mark_dirty(key(name, Flavor.KOORDINATOR))
-        dirty = pending.take_dirty()
-        assert {it.name for it in dirty} == set(changed)
-        assert pending.take_dirty() == set()
-        asked.of.clear()
-        for it in dirty:
-            pending.evaluate_group(it, NOW)
-        assert asked.of == dict.fromkeys(gangs, 1)
-        (candidate,) = pending.waiting.values()
-        assert {it.key.name for it in candidate.requests} == set(gangs)
-
-
 async def test_all_gangs_of_a_gang_group_wait_again_when_one_of_them_is_no_longer_ready() -> None:
     made = FilledCache()
     gangs = [key(name, Flavor.KOORDINATOR) for name in "ab"]
     for of in gangs:
         made.pods(pod(of.name, of=of, labels={}, notes=listed(of.name, '["team/a","team/b"]')))
-    pending = PendingQueue(
-        made.cache, GroupEvaluator(made.cache.snapshot, made.cache.group), lambda *_: None, reserves=True
-    )
+    evaluator = GroupEvaluator(made.cache.snapshot, made.cache.group)
+    pending = PendingQueue(made.cache, evaluator, lambda *_: None, reserves=True)
     pending.start()
     for of in pending.take_dirty():
         pending.evaluate_group(of, NOW)
