@@ -1,7 +1,5 @@
 """The index joins the informers' changes by gang, and wakes a gang no oftener than it has to."""
 
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -17,7 +15,6 @@ from jobset_gate.barrier.model import (
     WorkloadSeen,
 )
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.sources import startgroup
 from tests.fakes.gangs import config_map, job, jobset, pod, replicated_job, verdict, waiting_pod
 from tests.fakes.start_group_controller import NAME, OWNER, PASSED, RING, RUNS, SPACE, addressed, member, read_member
 from tests.fakes.wire_objects import Json, read_config_map
@@ -153,24 +150,14 @@ def decided(woken: CacheHarness) -> None:
     woken.index.set_missing_count(TRAIN, 0)
 
 
-def test_a_pod_that_starts_after_the_verdict_and_that_has_not_received_it_is_reconciled_soon(
-    woken: CacheHarness,
-) -> None:
-    decided(woken)
-    woken.pod(waiting_pod(0), pod(0))
-    assert woken.now == []
-    assert woken.later == [(TRAIN, LATE_POD_DELAY)]
-
-
-@pytest.mark.parametrize("how", ["delivered", "patched", "passed"])
-def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: CacheHarness, how: str) -> None:
+@pytest.mark.parametrize("how", ["delivered", "patched", "passed", "waits"])
+def test_only_the_late_report_of_a_pod_that_does_not_know_the_verdict_hurries(woken: CacheHarness, how: str) -> None:
     """After a release by stream each of ten thousand pods has one: a pass over them all each time would be a storm."""
     decided(woken)
     woken.delivered |= {(TRAIN, pod(0).uid)} if how == "delivered" else set()
     reported = {"patched": pod(0, verdict=verdict_codec.render(verdict())), "passed": pod(0, stage=BarrierStage.PASSED)}
     woken.pod(waiting_pod(0), reported.get(how, pod(0)))
-    assert woken.now == []
-    assert woken.later == [(TRAIN, PROGRESS_DELAY)]
+    assert (woken.now, woken.later) == ([], [(TRAIN, LATE_POD_DELAY if how == "waits" else PROGRESS_DELAY)])
 
 
 def test_a_pod_that_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_delivered_one(
@@ -184,27 +171,23 @@ def test_a_pod_that_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "starts"),
     [
-        (pod(0), pod(0, stage=BarrierStage.PASSED)),
-        (pod(0), pod(0, verdict="release")),
-        (waiting_pod(0), waiting_pod(0, detail="no gpu")),
-        (None, waiting_pod(0)),
-        (pod(0), None),
-        (pod(0), pod(0, deleting=True)),
+        (pod(0), pod(0, stage=BarrierStage.PASSED), False),
+        (pod(0), pod(0, verdict="release"), False),
+        (waiting_pod(0), waiting_pod(0, detail="no gpu"), False),
+        (None, waiting_pod(0), False),
+        (pod(0), None, False),
+        (pod(0), pod(0, deleting=True), False),
+        (pod(0), pod(0, uid="another"), True),  # replaced under its name, and only the replacement was seen
     ],
 )
-def test_what_is_no_start_is_looked_at_later(woken: CacheHarness, old: PodSeen | None, new: PodSeen | None) -> None:
+def test_what_is_no_start_is_looked_at_later(
+    woken: CacheHarness, old: PodSeen | None, new: PodSeen | None, starts: bool
+) -> None:
     woken.index.set_missing_count(TRAIN, 1)
     woken.pod(old, new)
-    assert woken.asked() == (0, 1)
-
-
-def test_a_namesake_of_another_life_that_has_started_is_a_start(woken: CacheHarness) -> None:
-    """A pod was replaced under its name, and only the replacement was seen."""
-    woken.index.set_missing_count(TRAIN, 1)
-    woken.pod(pod(0), pod(0, uid="another"))
-    assert woken.asked() == (1, 0)
+    assert woken.asked() == ((1, 0) if starts else (0, 1))
 
 
 def test_a_change_that_changes_nothing_for_us_wakes_nobody(woken: CacheHarness) -> None:
@@ -293,25 +276,6 @@ def show(woken: CacheHarness, *bodies: Json) -> None:
     for body in bodies:
         seen = read_member(body)
         woken.index.on_pod(ObjectChange((SPACE, seen.name), None, seen))
-
-
-def test_an_event_of_a_pod_gathers_nothing(woken: CacheHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It costs the same in a gang of ten thousand; only who asks for the gang pays, and once."""
-    gathered: list[int] = []
-
-    def gather(*args: Any) -> Any:
-        gathered.append(1)
-        return real(*args)
-
-    real = startgroup.gather
-    monkeypatch.setattr(startgroup, "gather", gather)
-    show(woken, *(member(name, RUNS) for name in "abc"))
-    woken.index.last_workload(RING)
-    assert gathered == []
-    woken.index.snapshot(RING)
-    woken.index.peek(RING)
-    woken.index.get_workload(RING)
-    assert gathered == [1]
 
 
 def test_a_pod_that_comes_late_to_a_later_attempt_is_answered_soon(woken: CacheHarness) -> None:

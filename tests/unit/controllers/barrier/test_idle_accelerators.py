@@ -6,16 +6,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.idle_accelerators import MAX_RESOURCES, OTHER, IdleAccelerators, held_devices
-from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot, PodSeen
+from jobset_gate.barrier.model import BarrierStage, GangKey, PodSeen
 from tests.fakes.gangs import gang, jobset, pod, replicated_job, waiting_pod
 
 TRAIN, OTHERS = GangKey("default", "train"), GangKey("default", "others")
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 THREE = jobset(replicated_job(parallelism=3, completions=3, devices=((GPU, 8), (EFA, 4))))
-
-
-def _labels(resource: str) -> dict[str, str]:
-    return {"source": "jobset", "resource": resource}
 
 
 class ScrapedIdle:
@@ -24,26 +20,20 @@ class ScrapedIdle:
     def __init__(self) -> None:
         self.now = 1000.0
         self.idle = IdleAccelerators(lambda: self.now)
-        self._registry = CollectorRegistry()
-        self._registry.register(self.idle)
+        self.registry = CollectorRegistry()
+        self.registry.register(self.idle)
+
+    def value(self, name: str, resource: str) -> float | None:
+        labels = {"source": "jobset", "resource": resource}
+        return self.registry.get_sample_value(f"jobset_gate_idle_accelerator{name}", labels)
 
     def seconds(self, resource: str = GPU) -> float | None:
-        return self._registry.get_sample_value("jobset_gate_idle_accelerator_seconds_total", _labels(resource))
-
-    def now_idle(self, resource: str = GPU) -> float | None:
-        return self._registry.get_sample_value("jobset_gate_idle_accelerators", _labels(resource))
-
-    def resources(self) -> set[str]:
-        return {sample.labels["resource"] for family in self._registry.collect() for sample in family.samples}
+        return self.value("_seconds_total", resource)
 
 
 @pytest.fixture
 def shown() -> ScrapedIdle:
     return ScrapedIdle()
-
-
-def three(*pods: PodSeen) -> GangSnapshot:
-    return gang(*pods, workload=THREE)
 
 
 def test_a_clock_that_is_put_back_takes_nothing_back(shown: ScrapedIdle) -> None:
@@ -61,10 +51,11 @@ def test_users_cannot_make_as_many_labels_as_they_like(shown: ScrapedIdle) -> No
     for number in range(MAX_RESOURCES * 3):
         shown.idle.set_held(GangKey("default", f"gang-{number}"), {f"example.com/device-{number}": 1})
     shown.now += 1
-    assert len(shown.resources()) == MAX_RESOURCES + 1
+    resources = {sample.labels["resource"] for family in shown.registry.collect() for sample in family.samples}
+    assert len(resources) == MAX_RESOURCES + 1
     assert shown.seconds(OTHER) == MAX_RESOURCES * 2
     shown.idle.set_held(TRAIN, {"example.com/device-0": 1})
-    assert shown.now_idle("example.com/device-0") == 2, "who has a label keeps it"
+    assert shown.value("s", "example.com/device-0") == 2, "who has a label keeps it"
 
 
 HELD = {
@@ -83,7 +74,7 @@ HELD = {
 
 @pytest.mark.parametrize(("pods", "many"), HELD.values(), ids=HELD)
 def test_only_pods_that_have_started_and_wait_hold_devices(pods: tuple[PodSeen, ...], many: int) -> None:
-    assert held_devices(three(*pods)) == ({GPU: 8 * many, EFA: 4 * many} if many else {})
+    assert held_devices(gang(*pods, workload=THREE)) == ({GPU: 8 * many, EFA: 4 * many} if many else {})
 
 
 def test_a_pod_that_announces_itself_holds_its_devices_already() -> None:

@@ -47,46 +47,29 @@ def labels(**more: str) -> dict[str, str]:
     } | more
 
 
-def store_job(api: Api, **more: str) -> str:
-    meta = {
-        "name": "train-workers-0",
-        "labels": labels(**more),
-        "ownerReferences": [owner("JobSet", "train", gangs.UID)],
-    }
-    body = {"metadata": meta, "spec": {}, "status": {}}
-    return str(api.create(JOBS, body)["metadata"]["uid"])
+def store_job(api: Api) -> str:
+    reference = owner("JobSet", "train", gangs.UID)
+    meta = {"name": "train-workers-0", "labels": labels(), "ownerReferences": [reference]}
+    return str(api.create(JOBS, {"metadata": meta, "spec": {}, "status": {}})["metadata"]["uid"])
 
 
 def store_pod(api: Api, index: int, job: str, *, runs: bool, node: str = "node", **more: str) -> None:
     state: Json = {"running": {"startedAt": "2027-01-15T08:00:00Z"}} if runs else {"waiting": {}}
-    api.create(
-        PODS,
-        {
-            "metadata": {
-                "name": f"train-workers-0-{index}",
-                "labels": labels(**more),
-                "ownerReferences": [owner("Job", "train-workers-0", job)],
-                "annotations": {names.JOB_COMPLETION_INDEX: str(index)},
-            },
-            "spec": {"nodeName": node} if node else {},
-            "status": {
-                "phase": "Pending",
-                "initContainerStatuses": [{"name": names.BARRIER_CONTAINER, "state": state}],
-            },
-        },
-    )
+    meta = {
+        "name": f"train-workers-0-{index}",
+        "labels": labels(**more),
+        "ownerReferences": [owner("Job", "train-workers-0", job)],
+        "annotations": {names.JOB_COMPLETION_INDEX: str(index)},
+    }
+    barrier = {"name": names.BARRIER_CONTAINER, "state": state}
+    found = {"phase": "Pending", "initContainerStatuses": [barrier]}
+    api.create(PODS, {"metadata": meta, "spec": {"nodeName": node} if node else {}, "status": found})
 
 
 def tell(api: Api, kind: str, name: str, reason: str, message: str = "", **regarding: Any) -> None:
-    api.create(
-        EVENTS,
-        {
-            "metadata": {"name": f"event-{len(api.all(EVENTS))}"},
-            "involvedObject": {"kind": kind, "name": name} | regarding,
-            "reason": reason,
-            "message": message,
-        },
-    )
+    about = {"kind": kind, "name": name} | regarding
+    body = {"involvedObject": about, "reason": reason, "message": message}
+    api.create(EVENTS, {"metadata": {"name": f"event-{len(api.all(EVENTS))}"}} | body)
 
 
 async def test_a_pod_that_started_while_the_watch_was_silent_saves_its_gang(api: Api, look: LiveReader) -> None:

@@ -46,17 +46,6 @@ def successor(vllm: LwsController) -> LwsController:
 # --- One leader ------------------------------------------------------------------------------------------------------
 
 
-async def test_the_last_pod_opens_the_gate(vllm: LwsController) -> None:
-    vllm.show(leader_worker_set(), worker_set(), leader_pod("A", RUNS), worker_pod(1))
-    await vllm.reconcile()
-    assert vllm.verdict_on("A") is None
-    vllm.show(worker_pod(1, "A", RUNS))
-    await vllm.reconcile()
-    found = vllm.verdict_on("A")
-    assert found is not None
-    assert (found.kind, found.cause, found.generation.uid) == (VerdictKind.RELEASE, "AllPodsStarted", "A")
-
-
 async def test_the_config_map_goes_with_the_leader_pod_and_looks_like_a_jobsets(vllm: LwsController) -> None:
     vllm.show(leader_pod("A"))
     await vllm.reconcile()
@@ -82,7 +71,9 @@ async def test_a_worker_counts_once_its_stateful_set_is_known(vllm: LwsControlle
     assert vllm.asked == [GROUP]
     assert vllm.cache.is_pod_waiting(GROUP, "A-1")
     await vllm.reconcile()
-    assert vllm.verdict_on("A") is not None
+    found = vllm.verdict_on("A")
+    assert found is not None
+    assert (found.kind, found.cause, found.generation.uid) == (VerdictKind.RELEASE, "AllPodsStarted", "A")
 
 
 async def test_a_worker_that_is_replaced_passes_at_once(vllm: LwsController) -> None:

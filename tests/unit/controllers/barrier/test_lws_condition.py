@@ -33,6 +33,8 @@ WAITS = DesiredCondition(status="False", reason="WaitingForPods", message="5/8 p
 FAILED = messages.decided(
     Verdict(kind=VerdictKind.TIMEOUT, generation=Generation("A", 0, 0), cause="TimedOut", message="timed out after 60s")
 )
+NO_LEADER = "its leader pod is not there, or has no barrier yet"
+NOT_LOOKED_AT = "False", "WaitingForPods", "0 of 1 groups have started; vllm/0: no pass has looked at it yet"
 
 
 @pytest.fixture
@@ -63,17 +65,9 @@ async def vllm(api: Api, memory: MemoryClient) -> LwsController:
         (
             4,
             {0: (9, STARTED), 1: (9, STARTED), 3: (9, STARTED)},
-            (
-                "False",
-                "WaitingForPods",
-                "3 of 4 groups have started; vllm/2: its leader pod is not there, or has no barrier yet",
-            ),
+            ("False", "WaitingForPods", f"3 of 4 groups have started; vllm/2: {NO_LEADER}"),
         ),
-        (
-            1,
-            {0: (9, None)},
-            ("False", "WaitingForPods", "0 of 1 groups have started; vllm/0: no pass has looked at it yet"),
-        ),
+        (1, {0: (9, None)}, NOT_LOOKED_AT),
     ],
     ids=["all", "none wanted", "the longest wait", "two that came together", "a leader is missing", "not looked at"],
 )
@@ -130,11 +124,7 @@ async def test_another_leader_turns_it_false_at_once(vllm: LwsController) -> Non
     assert (await vllm.write_condition())[0] == "True"
     vllm.remove("vllm-0", "vllm-0-1")
     vllm.show(leader_pod("B", group=0))
-    assert await vllm.write_condition() == (
-        "False",
-        "WaitingForPods",
-        "0 of 1 groups have started; vllm/0: no pass has looked at it yet",
-    )
+    assert await vllm.write_condition() == NOT_LOOKED_AT
 
 
 async def test_a_leader_that_ends_turns_it_false(vllm: LwsController, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,13 +160,6 @@ async def test_progress_is_written_at_most_every_interval(vllm: LwsController) -
     assert await vllm.conditions.reconcile(PARENT) == 15.0
     await asyncio.sleep(15)
     assert (await vllm.write_condition())[2].startswith("0 of 1 groups have started; vllm/0: 2/3 pods started")
-
-
-async def test_groups_that_start_together_make_one_write(vllm: LwsController) -> None:
-    for group, leader in enumerate("AB"):
-        vllm.start_group(leader, RUNS, group=group)
-        await vllm.reconcile(GROUP._replace(name=f"vllm-{group}"))
-    assert (vllm.queue.depth, len(vllm.queue._timers)) == (0, 1)
 
 
 async def test_one_that_has_changed_since_is_written_after_it_was_seen(vllm: LwsController) -> None:

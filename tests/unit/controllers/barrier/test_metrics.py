@@ -24,6 +24,8 @@ TRAIN = GangKey("default", "train")
 OTHER = GangKey("default", "other")
 TWO = jobset()
 THREE = jobset(replicated_job(parallelism=3, completions=3))
+BARE = decided(Blocked, gang(workload=jobset(replicated_job(has_barrier=False))), T0)
+"""A gang whose pods have no barrier."""
 
 
 class ScrapedMetrics:
@@ -53,8 +55,7 @@ def shown() -> ScrapedMetrics:
 
 def waits(*pods: PodSeen, workload: WorkloadSeen = TWO, **more: Any) -> tuple[GangSnapshot, Wait]:
     seen = gang(*pods, workload=workload, **more)
-    decision = decided(Wait, seen, T0)
-    return seen, decision
+    return seen, decided(Wait, seen, T0)
 
 
 def release(seen: GangSnapshot, at: float) -> Decide:
@@ -145,14 +146,13 @@ def test_the_longest_wait_grows_without_a_pass_and_ends_with_it(shown: ScrapedMe
 
 
 def test_gangs_without_a_gate_that_works_are_counted_by_reason(shown: ScrapedMetrics) -> None:
-    bare = decided(Blocked, gang(workload=jobset(replicated_job(has_barrier=False))), T0)
     shown.measures.on_waiting(TRAIN, *waits(pod(0)))
-    shown.measures.on_blocked(TRAIN, bare)
+    shown.measures.on_blocked(TRAIN, BARE)
     assert (shown.value("blocked_gangs", reason="GateMissing"), shown.waiting()) == (1, (0, 0))
     assert shown.value("blocked_gangs", reason="ConfigMapConflict") == 0
     shown.measures.on_waiting(TRAIN, *waits(pod(0)))
     assert (shown.value("blocked_gangs", reason="GateMissing"), shown.waiting()) == (0, (1, 1))
-    shown.measures.on_blocked(TRAIN, bare)
+    shown.measures.on_blocked(TRAIN, BARE)
     shown.measures.forget_gang(TRAIN)
     assert shown.value("blocked_gangs", reason="GateMissing") == 0
 
@@ -164,16 +164,13 @@ def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: ScrapedMetri
     shown.now += 30
     assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 8
     seen = gang(pod(0), pod(1), workload=gpus)
-    match end:
-        case "decided":
-            shown.measures.on_decided(TRAIN, seen, release(seen, shown.now), shown.now)
-        case "stands":
-            shown.measures.on_enforced(TRAIN, seen, verdict())
-        case "forget":
-            shown.measures.forget_gang(TRAIN)
-        case _:
-            bare = decided(Blocked, gang(workload=jobset(replicated_job(has_barrier=False))), T0)
-            shown.measures.on_blocked(TRAIN, bare)
+    measures = shown.measures
+    {
+        "decided": lambda: measures.on_decided(TRAIN, seen, release(seen, shown.now), shown.now),
+        "stands": lambda: measures.on_enforced(TRAIN, seen, verdict()),
+        "forget": lambda: measures.forget_gang(TRAIN),
+        "blocked": lambda: measures.on_blocked(TRAIN, BARE),
+    }[end]()
     shown.now += 500
     assert shown.value("idle_accelerator_seconds_total", resource="nvidia.com/gpu") == 240
     assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 0

@@ -29,6 +29,7 @@ from tests.fakes.start_group_controller import (
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, owner, status
 
 LAUNCHER = owner("Job", "launcher", "job-uid")
+ONE_BY_ONE = "the StatefulSet ring creates its pods one by one"
 TIMEOUT = {names.CONFIG: '{"timeoutAfterSeconds": 60}'}
 
 
@@ -52,8 +53,7 @@ async def released(ring: StartGroupController) -> StartGroupController:
 async def test_the_last_pod_opens_the_gate(ring: StartGroupController) -> None:
     ring.show(member("ring-0", RUNS), member("ring-1"))
     await ring.reconcile()
-    assert (ring.verdict, ring.attempt, ring.members) == (None, 0, {"ring-0", "ring-1"})
-    assert ring.state[0] == "False"
+    assert (ring.verdict, ring.attempt, ring.members, ring.state[0]) == (None, 0, {"ring-0", "ring-1"}, "False")
     assert ring.state[1].startswith("WaitingForPods: 1/2 pods started; missing: 1 pod: Starting")
     assert "(ring-1)" in ring.state[1]
     ring.show(member("ring-1", RUNS))
@@ -257,29 +257,15 @@ async def test_one_name_that_waits_under_two_owners_is_reported_on_both(ring: St
     ring.show(member("a", RUNS), member("b", ownerReferences=[LAUNCHER]))
     await ring.reconcile()
     await ring.reconcile(GangKey(SPACE, "ring.job-uid", "startgroup"))
-    assert {(kind, reason) for kind, reason, _ in events(ring.api)} == {
-        ("StatefulSet", "TwoOwners"),
-        ("Job", "TwoOwners"),
-    }
+    assert {event[:2] for event in events(ring.api)} == {("StatefulSet", "TwoOwners"), ("Job", "TwoOwners")}
     sentence = "a start group has one owner: leave the launcher out, and set launcherCreationPolicy WaitForWorkersReady"
     assert all(message.endswith(sentence) for _, _, message in events(ring.api))
-
-
-def stateful_set(replicas: int, policy: str) -> Json:
-    return {
-        "metadata": {"name": "ring", "namespace": SPACE, "uid": OWNER},
-        "spec": {"replicas": replicas, "podManagementPolicy": policy},
-    }
 
 
 @pytest.mark.parametrize(
     ("replicas", "policy", "sentence"),
     [
-        (
-            8,
-            "OrderedReady",
-            "the StatefulSet ring creates its pods one by one, 1 of 8 can be there: use podManagementPolicy Parallel",
-        ),
+        (8, "OrderedReady", f"{ONE_BY_ONE}, 1 of 8 can be there: use podManagementPolicy Parallel"),
         (6, "Parallel", "the StatefulSet ring has 6 replicas, 6 of 8 can be there"),
         (8, "Parallel", ""),
         (0, "", ""),
@@ -290,20 +276,19 @@ async def test_an_owner_that_can_never_have_enough_pods_is_the_reason(
     ring: StartGroupController, replicas: int, policy: str, sentence: str
 ) -> None:
     if policy:
-        ring.api.put(STATEFUL_SETS, stateful_set(replicas, policy))
+        meta, spec = {"name": "ring", "namespace": SPACE}, {"replicas": replicas, "podManagementPolicy": policy}
+        ring.api.put(STATEFUL_SETS, {"metadata": meta | {"uid": OWNER}, "spec": spec})
     ring.show(member("a", RUNS, size="8"))
     await ring.reconcile()
     assert ring.state[1].startswith("WaitingForPods: ")
     await asyncio.sleep(FIRST_READ_AFTER)
     await ring.reconcile()
     await ring.reconcile()
-    reads = [call for call in ring.memory.calls if call.kind == STATEFUL_SETS]
-    assert len(reads) == 1
-    if sentence:
-        assert ring.state[1].startswith(f"CannotGather: 1/8 pods started; {sentence}; missing: ")
-        assert [(kind, reason) for kind, reason, _ in events(ring.api)] == [("StatefulSet", "CannotGather")]
-    else:
-        assert ring.state[1].startswith("WaitingForPods: ")
+    assert len([call for call in ring.memory.calls if call.kind == STATEFUL_SETS]) == 1
+    said = f"CannotGather: 1/8 pods started; {sentence}; missing: " if sentence else "WaitingForPods: "
+    assert ring.state[1].startswith(said)
+    told = [(kind, reason) for kind, reason, _ in events(ring.api)]
+    assert told == ([("StatefulSet", "CannotGather")] if sentence else [])
 
 
 async def test_what_a_quota_refuses_of_a_stateful_set_is_reported(ring: StartGroupController) -> None:

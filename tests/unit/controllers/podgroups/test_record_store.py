@@ -29,35 +29,33 @@ MINE = record((key(), 1))
 MAP = key(flavor=Flavor.ALIBABA)
 
 
-class RecordingObserver:
-    """Keeps what the store reports ahead of the informers."""
+class Records:
+    """A store, and what it reports ahead of the informers."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: InMemoryCluster) -> None:
         self.seen: list[RecordObject] = []
         self.gone: list[ObjectPlace] = []
+        sources = informers.watch_sources(PodGroupCache(Groups()), Groups(), namespace=None)
+        stores = informers.record_stores([Informer(cluster.client, source) for source in sources])
+        self.store = RecordStore(cluster.client, stores, self._observe)
+        self.write, self.load = self.store.write_record, self.store.load_records
 
-    def __call__(self, place: ObjectPlace, found: RecordObject | None) -> None:
+    def _observe(self, place: ObjectPlace, found: RecordObject | None) -> None:
         if found is None:
             self.gone.append(place)
         else:
             self.seen.append(found)
 
     @property
-    def last(self) -> AdmissionRecord | None:
-        return self.seen[-1].record
+    def last(self) -> AdmissionRecord:
+        found = self.seen[-1].record
+        assert found is not None
+        return found
 
 
 @pytest.fixture
-def observer() -> RecordingObserver:
-    return RecordingObserver()
-
-
-@pytest.fixture
-async def records(cluster: InMemoryCluster, observer: RecordingObserver) -> RecordStore:
-    settings = Groups()
-    sources = informers.watch_sources(PodGroupCache(settings), settings, namespace=None)
-    stores = informers.record_stores([Informer(cluster.client, source) for source in sources])
-    return RecordStore(cluster.client, stores, observer)
+async def records(cluster: InMemoryCluster) -> Records:
+    return Records(cluster)
 
 
 def seen(cluster: InMemoryCluster) -> GroupSnapshot:
@@ -65,15 +63,13 @@ def seen(cluster: InMemoryCluster) -> GroupSnapshot:
     return group_snapshot(pod("a"), group=cluster.stored(PLUGINS, "team", "g"))
 
 
-async def test_it_is_written_on_the_pod_group_and_seen_at_once(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
-) -> None:
+async def test_it_is_written_on_the_pod_group_and_seen_at_once(cluster: InMemoryCluster, records: Records) -> None:
     cluster.put(PLUGINS, pod_group(notes={"theirs": "x"}))
-    await records.write_record(seen(cluster), MINE)
+    await records.write(seen(cluster), MINE)
     (stored,) = cluster.all(PLUGINS)
     assert stored["metadata"]["annotations"]["theirs"] == "x"
-    assert observer.seen[-1].ref.resource_version == stored["metadata"]["resourceVersion"]
-    assert observer.last == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
+    assert records.seen[-1].ref.resource_version == stored["metadata"]["resourceVersion"]
+    assert records.last == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
 
 
 def made_again(cluster: InMemoryCluster) -> None:
@@ -102,8 +98,7 @@ def with_status(cluster: InMemoryCluster) -> None:
 )
 async def test_what_was_written_meanwhile_stands_and_is_observed(
     cluster: InMemoryCluster,
-    records: RecordStore,
-    observer: RecordingObserver,
+    records: Records,
     meddle: Callable[[InMemoryCluster], object],
 ) -> None:
     cluster.put(PLUGINS, pod_group(uid="first"))
@@ -111,26 +106,19 @@ async def test_what_was_written_meanwhile_stands_and_is_observed(
     meddle(cluster)
     there = cluster.all(PLUGINS)
     with pytest.raises(Requeue):
-        await records.write_record(old, MINE)
+        await records.write(old, MINE)
     assert cluster.all(PLUGINS) == there
-    assert observer.seen[-1].ref.resource_version == there[0]["metadata"]["resourceVersion"]
-
-
-async def test_a_pod_group_that_is_gone_is_observed(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
-) -> None:
-    cluster.put(PLUGINS, pod_group())
-    old = seen(cluster)
+    assert records.seen[-1].ref.resource_version == there[0]["metadata"]["resourceVersion"]
     cluster.remove(PLUGINS, "g")
     with pytest.raises(Requeue):
-        await records.write_record(old, MINE)
-    assert observer.gone == [(names.PLUGINS_GROUP, "team", "g")]
+        await records.write(old, MINE)
+    assert records.gone == [(names.PLUGINS_GROUP, "team", "g")]
 
 
-async def test_a_write_without_an_answer_is_verified(cluster: InMemoryCluster, records: RecordStore) -> None:
+async def test_a_write_without_an_answer_is_verified(cluster: InMemoryCluster, records: Records) -> None:
     cluster.put(PLUGINS, pod_group())
     cluster.fault = lambda *_: "lost"
-    await records.write_record(seen(cluster), MINE)
+    await records.write(seen(cluster), MINE)
     assert cluster.record() is not None
     assert cluster.count_writes("patch", PLUGINS) == 1
 
@@ -140,7 +128,7 @@ TOO_LONG = Invalid(422, "Invalid", "too long", details={"causes": [{"field": "me
 
 @pytest.mark.parametrize("refusal", [ServerError(500), TOO_LONG], ids=["server in trouble", "object takes no record"])
 async def test_a_refused_write_is_not_repeated_at_once(
-    cluster: InMemoryCluster, records: RecordStore, refusal: KubeError
+    cluster: InMemoryCluster, records: Records, refusal: KubeError
 ) -> None:
     cluster.put(PLUGINS, pod_group())
     asked: list[str] = []
@@ -151,7 +139,7 @@ async def test_a_refused_write_is_not_repeated_at_once(
 
     cluster.fault = refuse
     with pytest.raises(type(refusal)):
-        await records.write_record(seen(cluster), MINE)
+        await records.write(seen(cluster), MINE)
     assert asked == ["patch"]
 
 
@@ -162,65 +150,60 @@ def mapped(home: RecordRef | None = None, known: AdmissionRecord | None = None) 
 
 @pytest.mark.parametrize("fate", [None, "lost"])
 async def test_without_a_pod_group_it_is_a_configmap_of_ours(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver, fate: str | None
+    cluster: InMemoryCluster, records: Records, fate: str | None
 ) -> None:
     cluster.fault = lambda *_: fate
-    await records.write_record(mapped(), record((MAP, 1)))
+    await records.write(mapped(), record((MAP, 1)))
     (stored,) = cluster.all(CONFIGMAPS)
     assert stored["metadata"]["labels"][names.POD_GROUP_RECORD] == "true"
     assert stored["metadata"]["annotations"] == {names.POD_GROUP_KEY: "alibaba/team/g"}
     assert decode_record(stored["data"][names.KEY_RECORD]).gangs == ((MAP, 1),)
     cluster.fault = lambda *_: None
-    home, said = observer.seen[-1].ref, observer.last
-    assert said is not None
-    await records.write_record(mapped(home, said), msgspec.structs.replace(said, stage=AdmissionState.CLOSED))
-    await records.delete_record(observer.seen[-1].ref)
+    home, said = records.seen[-1].ref, records.last
+    await records.write(mapped(home, said), msgspec.structs.replace(said, stage=AdmissionState.CLOSED))
+    await records.store.delete_record(records.seen[-1].ref)
     assert cluster.all(CONFIGMAPS) == []
-    assert observer.gone == [("", "team", home.name)]
+    assert records.gone == [("", "team", home.name)]
 
 
 async def test_a_configmap_that_another_client_created_first_is_read(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
+    cluster: InMemoryCluster, records: Records
 ) -> None:
-    await records.write_record(mapped(), record((MAP, 1)))
+    await records.write(mapped(), record((MAP, 1)))
     with pytest.raises(Requeue):
-        await records.write_record(mapped(), msgspec.structs.replace(record((MAP, 1)), at=1.0))
-    assert observer.last is not None
-    assert observer.last.at == MINE.at
+        await records.write(mapped(), msgspec.structs.replace(record((MAP, 1)), at=1.0))
+    assert records.last.at == MINE.at
 
 
 async def test_a_configmap_that_was_changed_meanwhile_is_not_removed(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
+    cluster: InMemoryCluster, records: Records
 ) -> None:
-    await records.write_record(mapped(), record((MAP, 1)))
+    await records.write(mapped(), record((MAP, 1)))
     (stored,) = cluster.all(CONFIGMAPS)
-    old = observer.seen[-1].ref
+    old = records.seen[-1].ref
     cluster.patch_object(CONFIGMAPS, stored["metadata"]["name"], {"data": {"more": "x"}})
     with pytest.raises((Requeue, Conflict)):
-        await records.delete_record(old)
+        await records.store.delete_record(old)
     assert len(cluster.all(CONFIGMAPS)) == 1
 
 
-async def test_a_new_leader_lists_all_records(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
-) -> None:
+async def test_a_new_leader_lists_all_records(cluster: InMemoryCluster, records: Records) -> None:
     cluster.put(PLUGINS, pod_group())
     cluster.put(PLUGINS, pod_group("undecided"))
-    await records.write_record(seen(cluster), MINE)
-    await records.write_record(mapped(), record((MAP, 1)))
-    observer.seen.clear()
-    await records.load_records()
-    decided = [it.record.gangs[0][0] for it in observer.seen if it.record is not None]
-    assert sorted(decided, key=str) == sorted([key(), MAP], key=str)
+    await records.write(seen(cluster), MINE)
+    await records.write(mapped(), record((MAP, 1)))
+    records.seen.clear()
+    await records.load()
+    assert {it.record.gangs[0][0] for it in records.seen if it.record is not None} == {key(), MAP}
 
 
 async def test_a_request_to_an_api_server_in_trouble_is_retried(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver, monkeypatch: pytest.MonkeyPatch
+    cluster: InMemoryCluster, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody may open groups without having read them, and there is nobody else to lead."""
     cluster.put(PLUGINS, pod_group())
-    await records.write_record(seen(cluster), MINE)
-    observer.seen.clear()
+    await records.write(seen(cluster), MINE)
+    records.seen.clear()
     troubles: list[KubeError] = [ServerError(503), Unreachable("gone"), Expired(410)]
     listed = cluster.list
 
@@ -230,5 +213,5 @@ async def test_a_request_to_an_api_server_in_trouble_is_retried(
         return await listed(*args, **more)
 
     monkeypatch.setattr(cluster, "list", trouble)
-    await records.load_records()
-    assert [it.ref.name for it in observer.seen] == ["g"]
+    await records.load()
+    assert [it.ref.name for it in records.seen] == ["g"]

@@ -28,21 +28,27 @@ from tests.fakes.start_group_controller import (
 
 
 class ServedGroup(ServedBook):
-    """The stream of a controller of the group `ring`, whose pods `a`, `b`, ... have their names as UIDs."""
+    """The stream of a controller, whose pods have their names as UIDs."""
 
-    def __init__(self, ring: StartGroupController) -> None:
-        super().__init__(ring.waiters)
-        self.ring = ring
+    def __init__(self, controller: StartGroupController) -> None:
+        super().__init__(controller.waiters)
+        self.controller = controller
 
-    async def ask(self, pod: str, **changes: str) -> StreamClient:
-        return await self.request(path(pod, **changes))
+    async def ask(self, pod: str) -> StreamClient:
+        return await self.request(path(pod))
+
+    async def hold(self, *pods: str) -> list[StreamClient]:
+        return [await (await self.ask(pod)).held() for pod in pods]
+
+    async def answers(self, clients: list[StreamClient]) -> list[str]:
+        """What a pass answers: the first line."""
+        await self.controller.reconcile()
+        return [(await client.rest()).partition("\n")[0] for client in clients]
 
     async def release(self, *pods: str) -> list[str]:
-        """These pods are there, ask, and a pass decides: what each is answered."""
-        self.ring.show(*(member(pod) for pod in pods))
-        clients = [await (await self.ask(pod)).held() for pod in pods]
-        await self.ring.reconcile()
-        return [await client.rest() for client in clients]
+        """These pods of `ring` are there, ask, and a pass decides: what each is answered."""
+        self.controller.show(*(member(pod) for pod in pods))
+        return await self.answers(await self.hold(*pods))
 
 
 def path(pod: str, *, token: str = "", uid: str = "", namespace: str = SPACE) -> str:
@@ -51,10 +57,6 @@ def path(pod: str, *, token: str = "", uid: str = "", namespace: str = SPACE) ->
 
 def release(pod: str, attempt: int) -> str:
     return f"release {pod} 0 {attempt} AllPodsStarted"
-
-
-def first_lines(answers: list[str]) -> list[str]:
-    return [answer.partition("\n")[0] for answer in answers]
 
 
 async def is_held(client: StreamClient) -> bool:
@@ -74,58 +76,54 @@ async def gate(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIter
 
 
 async def test_each_pod_is_answered_with_its_own_address_by_the_pass_that_decides(gate: ServedGroup) -> None:
-    assert first_lines(await gate.release("a", "b")) == [release("a", 0), release("b", 0)]
+    assert await gate.release("a", "b") == [release("a", 0), release("b", 0)]
     await until(lambda: gate.outcomes == ["told", "told"])
     assert {pod for _, pod in gate.book.deliveries} == {"a", "b"}, "neither needs a patch"
 
 
 async def test_a_replaced_pod_is_answered_by_a_pass_that_its_request_causes(gate: ServedGroup) -> None:
     await gate.release("a", "b")
-    gate.ring.remove("b")
-    gate.ring.show(member("a", PASSED), member("c", RUNS))
-    await gate.ring.reconcile()
-    gate.ring.asked.clear()
-    client = await (await gate.ask("c")).held()
+    gate.controller.remove("b")
+    gate.controller.show(member("a", PASSED), member("c", RUNS))
+    await gate.controller.reconcile()
+    gate.controller.asked.clear()
+    (client,) = await gate.hold("c")
     assert await is_held(client), "the request alone answers nothing"
-    assert gate.ring.asked == [RING]
-    await gate.ring.reconcile()
-    assert first_lines([await client.rest()]) == [release("c", 0)]
+    assert gate.controller.asked == [RING]
+    assert await gate.answers([client]) == [release("c", 0)]
 
 
 async def test_a_pod_of_the_next_attempt_is_not_answered_by_the_old_verdict(gate: ServedGroup) -> None:
     await gate.release("a", "b")
-    before = gate.ring.seen
-    gate.ring.remove("a", "b")
-    gate.ring.show(member("c"))
-    first = await (await gate.ask("c")).held()
+    before = gate.controller.seen
+    gate.controller.remove("a", "b")
+    gate.controller.show(member("c"))
+    (first,) = await gate.hold("c")
     await gate.book.answer_requests(RING, verdict(uid=OWNER), before.pods)
     assert await is_held(first), "a pass that has not seen it"
     for _ in range(2):
-        await gate.ring.reconcile()
+        await gate.controller.reconcile()
     assert await is_held(first), "passes that have seen it"
-    gate.ring.show(member("d"))
-    second = await (await gate.ask("d")).held()
-    await gate.ring.reconcile()
-    assert first_lines([await first.rest(), await second.rest()]) == [release("c", 1), release("d", 1)]
+    gate.controller.show(member("d"))
+    assert await gate.answers([first, *await gate.hold("d")]) == [release("c", 1), release("d", 1)]
 
 
 async def test_a_pod_that_is_on_its_way_out_is_not_answered(gate: ServedGroup) -> None:
     """Whether only a live read has shown it, or the watch as well."""
     gone = member("a", deletionTimestamp="2026-08-01T10:01:00Z")
-    gate.ring.show(member("a"), member("b"))
-    client = await (await gate.ask("a")).held()
+    gate.controller.show(member("a"), member("b"))
+    (client,) = await gate.hold("a")
     await gate.book.answer_requests(RING, verdict(uid=OWNER), [read_member(gone)])
     assert await is_held(client)
-    gate.ring.show(gone)
-    await gate.ring.reconcile()
+    gate.controller.show(gone)
+    await gate.controller.reconcile()
     assert await client.rest() == ""
 
 
 async def test_without_its_own_token_nobody_learns_which_pods_are_there(gate: ServedGroup) -> None:
     """The same answer, byte for byte, and the same in the metrics."""
-    gate.ring.show(member("a"), member("b"), member("c", notes={names.TOKEN: ""}))
-    answers = set()
-    for where in (
+    gate.controller.show(member("a"), member("b"), member("c", notes={names.TOKEN: ""}))
+    refused = (
         path("a", token="wrong"),
         path("a", token="token-of-b"),
         path("a", namespace="elsewhere"),
@@ -134,8 +132,8 @@ async def test_without_its_own_token_nobody_learns_which_pods_are_there(gate: Se
         path("c"),
         path("c", token="/").replace("//", "/"),
         path("unknown"),
-    ):
-        answers.add(await (await gate.request(where)).rest())
+    )
+    answers = {await (await gate.request(where)).rest() for where in refused}
     assert len(answers) == 1
     assert next(iter(answers)).startswith("HTTP/1.1 403 ")
     assert set(gate.outcomes) == {"forbidden"}
@@ -145,7 +143,7 @@ async def test_without_its_own_token_nobody_learns_which_pods_are_there(gate: Se
     "where", [path("a").replace("/pods/", "/pods/work/"), path("a").replace("/pods/", "/gangs/"), "/v1/pods"]
 )
 async def test_another_shape_of_the_path_is_refused(gate: ServedGroup, where: str) -> None:
-    gate.ring.show(member("a"))
+    gate.controller.show(member("a"))
     assert await (await gate.request(where)).status() == 400
     assert gate.outcomes == ["malformed"]
 
@@ -153,47 +151,31 @@ async def test_another_shape_of_the_path_is_refused(gate: ServedGroup, where: st
 # --- Pods of a LeaderWorkerSet: only those of the present leader wait for its verdict ---------------------------------
 
 
-class ServedLeaderWorkerSet(ServedBook):
-    """The stream of a controller of the LeaderWorkerSet `vllm`."""
-
-    def __init__(self, vllm: LwsController) -> None:
-        super().__init__(vllm.waiters)
-        self.vllm = vllm
-
-    async def ask(self, uid: str) -> StreamClient:
-        return await self.request(f"/v1/pods/{SPACE}/token-of-{uid}/{uid}/0/0/{uid}")
-
-
 @pytest.fixture
-async def workers(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[ServedLeaderWorkerSet]:
-    async with serving(ServedLeaderWorkerSet(LwsController(api, memory, clock))) as made:
+async def workers(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[ServedGroup]:
+    """Of the LeaderWorkerSet `vllm`."""
+    async with serving(ServedGroup(LwsController(api, memory, clock))) as made:
         yield made
 
 
-async def test_leader_and_worker_are_answered_each_with_its_own_address(workers: ServedLeaderWorkerSet) -> None:
-    workers.vllm.show(worker_set(), leader_pod("A"), worker_pod(1))
-    clients = [await (await workers.ask(uid)).held() for uid in ("A", "A-1")]
-    await workers.vllm.reconcile()
-    answers = [(await client.rest()).partition("\n")[0] for client in clients]
-    assert answers == ["release A 0 0 AllPodsStarted", "release A-1 0 0 AllPodsStarted"]
+async def test_leader_and_worker_are_answered_each_with_its_own_address(workers: ServedGroup) -> None:
+    workers.controller.show(worker_set(), leader_pod("A"), worker_pod(1))
+    assert await workers.answers(await workers.hold("A", "A-1")) == [release("A", 0), release("A-1", 0)]
 
 
-async def test_a_worker_whose_stateful_set_is_unknown_is_refused_and_asks_again(workers: ServedLeaderWorkerSet) -> None:
-    workers.vllm.put(worker_set(), leader_pod("A"), worker_pod(1))
-    workers.vllm.watch(PODS)
+async def test_a_worker_whose_stateful_set_is_unknown_is_refused_and_asks_again(workers: ServedGroup) -> None:
+    workers.controller.put(worker_set(), leader_pod("A"), worker_pod(1))
+    workers.controller.watch(PODS)
     assert await (await workers.ask("A-1")).status() == 429
-    workers.vllm.watch()
-    await (await workers.ask("A-1")).held()
-    assert set(workers.vllm.seen.announced) == {"A-1"}
+    workers.controller.watch()
+    await workers.hold("A-1")
+    assert set(workers.controller.seen.announced) == {"A-1"}
 
 
-async def test_a_worker_of_an_earlier_leader_is_sent_away_and_gets_no_verdict(workers: ServedLeaderWorkerSet) -> None:
-    workers.vllm.show(worker_set(), leader_pod("A"), worker_pod(1))
-    old = await (await workers.ask("A-1")).held()
-    workers.vllm.remove("vllm-2")
-    workers.vllm.show(leader_pod("B", size=1))
-    new = await (await workers.ask("B")).held()
-    await workers.vllm.reconcile()
-    assert (await new.rest()).partition("\n")[0] == "release B 0 0 AllPodsStarted"
-    assert await old.rest() == ""
+async def test_a_worker_of_an_earlier_leader_is_sent_away_and_gets_no_verdict(workers: ServedGroup) -> None:
+    workers.controller.show(worker_set(), leader_pod("A"), worker_pod(1))
+    (old,) = await workers.hold("A-1")
+    workers.controller.remove("vllm-2")
+    workers.controller.show(leader_pod("B", size=1))
+    assert await workers.answers([*await workers.hold("B"), old]) == [release("B", 0), ""]
     assert await (await workers.ask("A-1")).status() == 429

@@ -41,19 +41,12 @@ async def test_a_held_request_gets_an_empty_line_now_and_then(gate: ServedStream
 
 
 async def test_only_pods_that_the_verdict_binds_are_answered(gate: ServedStream) -> None:
-    older = await (await gate.connect_and_ask("a", generation="u-1/0/0")).held()
-    same = await (await gate.connect_and_ask("b", generation="u-1/0/1")).held()
-    later = await (await gate.connect_and_ask("c", generation="u-1/0/2")).held()
-    restarted = await (await gate.connect_and_ask("d", generation="u-1/1/0")).held()
-    await gate.book.answer_requests(TRAIN, verdict(epoch=1))
-    assert [await older.rest(), await same.rest()] == [verdict_codec.render(verdict(epoch=1))] * 2
-    await until(lambda: gate.announced == {"c", "d"})
-    await gate.book.answer_requests(TRAIN, verdict(epoch=2))
-    await gate.book.answer_requests(TRAIN, verdict(attempt=1))
-    assert [await later.rest(), await restarted.rest()] == [
-        verdict_codec.render(verdict(epoch=2)),
-        verdict_codec.render(verdict(attempt=1)),
-    ]
+    asked = {"a": "u-1/0/0", "b": "u-1/0/1", "c": "u-1/0/2", "d": "u-1/1/0"}
+    pods = {pod: await (await gate.connect_and_ask(pod, generation=its)).held() for pod, its in asked.items()}
+    for said, bound in ((verdict(epoch=1), "ab"), (verdict(epoch=2), "c"), (verdict(attempt=1), "d")):
+        await gate.book.answer_requests(TRAIN, said)
+        assert {await pods.pop(pod).rest() for pod in bound} == {verdict_codec.render(said)}
+        await until(lambda: gate.announced == set(pods))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +77,6 @@ async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Served
         (path("pod", gang="default/other"), 403),
         (path("pod", gang="elsewhere/train"), 403),
         (path("pod", generation="u-2/0/0"), 403),
-        (path("pod", generation="u-1/x/0"), 400),
         (path("pod", generation="u-1/0/-1"), 400),
         (path("pod", generation="u-1/0/"), 400),
         (path("pod", generation="u-1/0/1234567890"), 400),
@@ -93,15 +85,13 @@ async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Served
         (path("p" * 65), 400),
         (path("pod") + "/more", 400),
         (path("pod").replace("v1", "v2"), 400),
-        ("/", 400),
         ("/healthz", 400),
     ],
 )
 async def test_what_is_not_of_the_gang_is_turned_away(gate: ServedStream, where: str, status: int) -> None:
     others = gangs.jobset(name="other", token="theirs")
     gate.index.on_workload(ObjectChange(("default", "other"), None, others))
-    client = await gate.connect()
-    client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
+    client = await gate.request(where)
     assert await client.status() == status
     assert "t0ken" not in await client.rest(), "the connection ends, and gives nothing away"
     assert gate.announced == set()
@@ -109,21 +99,17 @@ async def test_what_is_not_of_the_gang_is_turned_away(gate: ServedStream, where:
 
 async def test_without_the_token_nobody_learns_which_gangs_are_there(gate: ServedStream) -> None:
     """The same answer, byte for byte, and the same in the metrics, which all pods may read."""
-    answers = set()
-    for where in (
+    refused = (
         path("pod", token="wrong"),
         path("pod", token=""),
         path("pod", gang="default/other", token="wrong"),
         path("pod", gang="elsewhere/train", token="wrong"),
         path("pod", generation="u-2/0/0", token="wrong"),
         path("pod", generation="u-2/0/0"),
-    ):
-        client = await gate.connect()
-        client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
-        answers.add(await client.rest())
+    )
+    answers = {await (await gate.request(where)).rest() for where in refused}
     gate.set_jobset(gangs.jobset(token=""))
-    for token in ("wrong", "", "t0ken"):
-        answers.add(await (await gate.connect_and_ask(token=token)).rest())
+    answers |= {await (await gate.connect_and_ask(token=token)).rest() for token in ("wrong", "", "t0ken")}
     assert len(answers) == 1
     assert set(gate.outcomes) == {"forbidden"}
 
