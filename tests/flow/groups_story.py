@@ -5,12 +5,11 @@ from typing import Any, Final
 
 from controllers.podgroups import crds
 from jobset_gate import names
-from jobset_gate.kube.errors import ApiError, NotFound
+from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.crds import remove_crds
 from tests.fakes.eventually import PATIENCE
-from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated, runs
 from tests.flow.podgroups.environment import GroupEnvironment
@@ -62,17 +61,9 @@ async def opened(stage: GroupEnvironment, way: Format) -> None:
     if way in manifests.API_GROUP:
         await stage.until_group(name, lambda it: bool(it.get("status")), way)
     else:
-        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way)
-        await stage.until_object(CONFIGMAPS, home, lambda it: '"satisfied":1' in it["data"][names.KEY_RECORD])
+        await stage.until_record(name, way, '"satisfied":1')
     for number in range(2):
         await stage.delete_pod(f"{name}-{number}", grace_seconds=0)
-
-
-async def its_record_goes_with_its_last_member(stage: GroupEnvironment, name: str, way: Format) -> None:
-    """Of a group without a PodGroup."""
-    home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way)
-    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
-        await view.until(lambda all_: home not in [it["metadata"]["name"] for it in all_], PATIENCE)
 
 
 async def waits_for_room(stage: GroupEnvironment) -> None:
@@ -124,7 +115,7 @@ async def left_alone(stage: GroupEnvironment) -> None:
     await stage.until(lambda pods: sum(map(gated, pods)) >= 2)
     mark = {names.POD_GROUP_SUSPENDED: f"{stage.label('left', Format.ALIBABA)}.1"}
     meta: Json = {"name": "left", "labels": mark, "annotations": mark}
-    for manifest in (_job("left"), _jobset("left")):
+    for manifest in (manifests.job("left", "", 2), _jobset(manifests.job("left", "", 2))):
         await stage.apply({**manifest, "metadata": meta, "spec": {**manifest["spec"], "suspend": True}})
     record = {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE}
     await stage.client.create(CONFIGMAPS, {"metadata": {"name": "left", "labels": record}}, stage.namespace)
@@ -139,12 +130,8 @@ async def nothing_is_left(stage: GroupEnvironment) -> None:
     for resource in (JOBS, JOBSETS):
         found = await stage.client.get(resource, "left", stage.namespace)
         assert not found["spec"].get("suspend")
-    try:
-        await stage.client.get(CONFIGMAPS, "left", stage.namespace)
-    except NotFound:
-        pass
-    else:
-        raise AssertionError("the record is still there")
+    maps = (await stage.client.list(CONFIGMAPS, stage.namespace))["items"]
+    assert "left" not in [one["metadata"]["name"] for one in maps], "the record is still there"
     for way in manifests.API_GROUP:
         assert names.POD_GROUP_RECORD not in (await stage.group("left", way))["metadata"].get("annotations", {})
 
@@ -153,37 +140,16 @@ async def nothing_is_left(stage: GroupEnvironment) -> None:
 
 
 def _owner(kind: str, name: str, *, spread: bool = True) -> Json:
-    """It makes two pods of the group that has its name."""
-    if kind == "Job":
-        return _job(name, name, spread=spread)
-    if kind == "JobSet":
-        return _jobset(name, name, spread=spread)
-    template = _template(name, spread=spread)
-    template["spec"]["restartPolicy"] = "Always"
-    selector: Json = {"app": name}
-    template["metadata"]["labels"] |= selector
-    versions = {"ReplicationController": "v1"}
-    picks = selector if kind == "ReplicationController" else {"matchLabels": selector}
-    spec: Json = {"replicas": 2, "selector": picks, "template": template}
-    if kind == "StatefulSet":
-        spec["serviceName"] = name
-    return {"apiVersion": versions.get(kind, "apps/v1"), "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
-def _job(name: str, group: str = "", *, spread: bool = False) -> Json:
-    spec = {"parallelism": 2, "completions": 2, "backoffLimit": 0, "template": _template(group, spread=spread)}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
-
-
-def _jobset(name: str, group: str = "", *, spread: bool = False) -> Json:
-    job = {"name": "work", "replicas": 1, "template": {"spec": _job(name, group, spread=spread)["spec"]}}
-    spec = {"replicatedJobs": [job]}
-    return {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
-
-
-def _template(group: str, *, spread: bool) -> Json:
-    meta = manifests.membership_metadata(group) if group else {"labels": {}}
-    alike = {"matchLabels": meta["labels"]}
+    """It makes two pods of the group that has its name; `spread`: no two of them on one node."""
+    alike = {"matchLabels": manifests.membership_metadata(name)["labels"]}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": alike}
     apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-    return {"metadata": meta, "spec": manifests.template_spec() | (apart if spread else {})}
+    job = manifests.job(name, name, 2, template=apart if spread else {})
+    if kind == "JobSet":
+        return _jobset(job)
+    return job if kind == "Job" else manifests.owner(kind, job)
+
+
+def _jobset(job: Json) -> Json:
+    spec = {"replicatedJobs": [{"name": "work", "replicas": 1, "template": {"spec": job["spec"]}}]}
+    return {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "metadata": job["metadata"], "spec": spec}

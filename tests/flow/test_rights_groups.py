@@ -48,7 +48,7 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
         await story.too_few_are_made(stage)
         for way in Format:
             await story.opened(stage, way)
-        await story.its_record_goes_with_its_last_member(stage, "opened-alibaba", Format.ALIBABA)
+        await stage.until_forgotten("opened-alibaba", Format.ALIBABA)
         await story.waits_for_room(stage)
         for kind in ("Job", "JobSet", "ReplicaSet"):
             await story.taken_back(stage, kind)

@@ -32,15 +32,15 @@ from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.memory_api import Api, Listener
 from tests.fakes.memory_client import Answer, Call, MemoryClient
 from tests.fakes.podgroups.filled_cache import InformerFeed
-from tests.fakes.podgroups.objects import key, node, pod, pod_group
+from tests.fakes.podgroups.manifests import record_text
+from tests.fakes.podgroups.objects import key, made_by, node, pod, pod_group
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.podgroups.sources import GANG, Json
 
 PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
 OFF = Settings(capacity_check=CapacityCheck.OFF)
 PROBE = Settings(capacity_check=CapacityCheck.PROBE)
-REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}
-OWNED = {"ownerReferences": [REPLICA_SET]}
+OWNED = made_by("r", kind="ReplicaSet")
 """Metadata of a pod that a controller has created: such pods are evicted."""
 
 
@@ -145,13 +145,11 @@ class InMemoryCluster(MemoryClient):
         return found
 
     def record(self, group: str = "g") -> AdmissionRecord | None:
-        found = self.stored(PLUGINS, "team", group)
-        text = (found["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
-        return None if text is None else decode_record(text)
+        text = record_text(self.stored(PLUGINS, "team", group))
+        return decode_record(text) if text else None
 
-    def count_writes(self, verb: str, resource: Resource, word: str = "") -> int:
-        """How many such writes there were, with that word in them."""
-        return sum(it[:2] == (verb, resource) and word in str(it[3]) for it in self.writes)
+    def count_writes(self, verb: str, resource: Resource) -> int:
+        return sum(it[:2] == (verb, resource) for it in self.writes)
 
 
 class RunningController:

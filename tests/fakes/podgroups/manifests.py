@@ -82,11 +82,24 @@ def job(
     template: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Json:
-    """An Indexed Job whose pods are of that group."""
-    meta = membership_metadata(group, way, minimum)
+    """An Indexed Job whose pods are of that group, or of none."""
+    meta = membership_metadata(group, way, minimum) if group else {"labels": {}, "annotations": {}}
     body = {"metadata": meta, "spec": template_spec(cpu, **(template or {}))}
     wanted = {"completionMode": "Indexed", "parallelism": pods, "completions": pods, "backoffLimit": 0, **spec}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {**wanted, "template": body}}
+
+
+def owner(kind: str, like: Json, **spec: Any) -> Json:
+    """Another controller with the name and the template of a Job, and as many replicas as that has pods."""
+    template, labels = like["spec"]["template"], {"app": like["metadata"]["name"]}
+    template["metadata"]["labels"] |= labels
+    template["spec"]["restartPolicy"] = "Always"
+    selector = labels if kind == "ReplicationController" else {"matchLabels": labels}
+    wanted = {"replicas": like["spec"]["parallelism"], "selector": selector, "template": template, **spec}
+    if kind == "StatefulSet":
+        wanted["serviceName"] = labels["app"]
+    version = "v1" if kind == "ReplicationController" else "apps/v1"
+    return {"apiVersion": version, "kind": kind, "metadata": like["metadata"], "spec": wanted}
 
 
 def pod_group(
@@ -141,3 +154,9 @@ def opened(one: Json) -> int:
 def of_group(pods: Sequence[Json], group: str, way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
     where, key = NAME_KEYS[way]
     return [one for one in pods if (one["metadata"].get(where) or {}).get(key) == group]
+
+
+def record_text(home: Json) -> str:
+    """The record that stands on a PodGroup or a ConfigMap, "" if none does."""
+    notes, data = home["metadata"].get("annotations") or {}, home.get("data") or {}
+    return str(notes.get(names.POD_GROUP_RECORD) or data.get(names.KEY_RECORD) or "")

@@ -109,15 +109,18 @@ class GroupEnvironment(BaseEnvironment):
 
     async def record(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> AdmissionRecord | None:
         """What stands on its home; None: no home, or nothing was decided yet."""
+        resource, home = self.home(name, way)
         try:
-            if way in manifests.API_GROUP:
-                text = ((await self.group(name, way))["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
-            else:
-                held = names.POD_GROUP_CONFIG_MAP_PREFIX + self.label(name, way)
-                text = (await self.client.get(CONFIGMAPS, held, self.namespace)).get("data", {}).get(names.KEY_RECORD)
+            text = manifests.record_text(await self.client.get(resource, home, self.namespace))
         except NotFound:
             return None
-        return None if text is None else record.decode_record(text)
+        return record.decode_record(text) if text else None
+
+    def home(self, name: str, way: Format) -> tuple[Resource, str]:
+        """The object that its record stands on."""
+        if way in manifests.API_GROUP:
+            return POD_GROUPS[manifests.API_GROUP[way]], name
+        return CONFIGMAPS, names.POD_GROUP_CONFIG_MAP_PREFIX + self.label(name, way)
 
     def label(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> str:
         return group_label(PodGroupKey(flavor=FLAVOR_OF[way], namespace=self.namespace, name=name))
@@ -146,6 +149,19 @@ class GroupEnvironment(BaseEnvironment):
         async with ObjectView(self.client, resource, self.namespace) as view:
             await view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), PATIENCE)
             return view.objects[self.namespace, name]
+
+    async def until_record(self, name: str, way: Format, *parts: str) -> AdmissionRecord:
+        """Until its record has these parts."""
+        found = await self.until_object(
+            *self.home(name, way), lambda it: all(part in manifests.record_text(it) for part in parts)
+        )
+        return record.decode_record(manifests.record_text(found))
+
+    async def until_forgotten(self, name: str, way: Format) -> None:
+        """Until no object tells of it any more: of a group without a PodGroup."""
+        resource, home = self.home(name, way)
+        async with ObjectView(self.client, resource, self.namespace) as view:
+            await view.until(lambda all_: home not in [one["metadata"]["name"] for one in all_], PATIENCE)
 
     async def until_event(self, name: str, reason: str, text: str = "") -> str:
         """The message of our Event on an object of that name."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups import podgroup_status
@@ -65,7 +64,4 @@ async def until_reason(
 
 async def until_satisfied(stage: GroupEnvironment, name: str) -> None:
     """Until the controller has seen, and written, that a gang has its minimum."""
-    mark = '"satisfied":1'
-    await stage.until_group(
-        name, lambda it: mark in (it["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD, "")
-    )
+    await stage.until_record(name, Format.SCHEDULER_PLUGINS, '"satisfied":1')

@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS
+from jobset_gate.kube.resources import JOBS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from jobset_gate.settings import Groups
-from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
-from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.groups import pass_limit
 
 Json = dict[str, Any]
@@ -31,30 +29,6 @@ def job(name: str, group: str, pods: int, **notes: str) -> Json:
     said: Json = made["spec"]["template"]["metadata"]["annotations"]
     said |= {names.KOORDINATOR_PREFIX + key.replace("_", "-"): value for key, value in notes.items()}
     return made
-
-
-async def until_record(stage: GroupEnvironment, name: str, way: Format, *parts: str) -> AdmissionRecord:
-    if way in manifests.API_GROUP:
-        await stage.until_group(
-            name,
-            lambda it: all(
-                one in it["metadata"].get("annotations", {}).get(names.POD_GROUP_RECORD, "") for one in parts
-            ),
-            way,
-        )
-    else:
-        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way)
-        await stage.until_object(CONFIGMAPS, home, lambda it: all(one in it["data"][names.KEY_RECORD] for one in parts))
-    found = await stage.record(name, way)
-    assert found is not None
-    return found
-
-
-async def until_forgotten(stage: GroupEnvironment, name: str) -> None:
-    """Until no ConfigMap tells of it any more."""
-    home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, ANNOTATIONS)
-    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
-        await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps])
 
 
 def name_of(one: Json) -> str:
@@ -74,7 +48,7 @@ async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_i
         pods = await stage.until_bound(2)
         stage.clock.stand()
         await pass_limit(stage, WAIT, seen=name_of(pods[0]))
-        closed = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"Closed"')
+        closed = await stage.until_record("ring", Format.SCHEDULER_PLUGINS, '"Closed"')
         assert (closed.generation, closed.rolled_back, closed.how) == (1, 1, AdmissionMode.PROBE)
         assert closed.why == f"2 of 3 pods were bound within {WAIT}s"
         assert closed.not_before == pytest.approx(stage.clock() + 10)
@@ -84,7 +58,7 @@ async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_i
         assert all(map(gated, stage.pods.all())), "it is held through its back-off, whatever room there is"
         await pass_limit(stage, 10, seen=name_of(stage.pods.all()[0]))
         await stage.until_bound(3)
-        satisfied = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')
+        satisfied = await stage.until_record("ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')
         assert (satisfied.generation, satisfied.rolled_back) == (2, 0)
         status = (await stage.client.get(JOBS, "w", stage.namespace))["status"]
         assert not status.get("failed")
@@ -105,7 +79,7 @@ async def test_a_koordinator_gang_is_not_tried_again_until_all_of_its_pods_are_g
         await stage.plane.kubectl("delete", "job", "w", "-n", stage.namespace)
         await stage.delete_pod("more")
         await stage.until(lambda pods: not pods)
-        await until_forgotten(stage, "ring")
+        await stage.until_forgotten("ring", ANNOTATIONS)
         await stage.create(*(manifests.pod(name, "ring", ANNOTATIONS, 2) for name in "ab"))
         await stage.until_bound(2)
 
@@ -120,11 +94,11 @@ async def test_of_a_non_strict_gang_nothing_is_taken_back_and_the_unbound_are_ma
         await pass_limit(stage, WAIT, seen="a")
         pods = await stage.until(lambda pods: any(map(marked, pods)))
         assert all(bound(it) is not marked(it) for it in pods)
-        found = await until_record(stage, "ring", ANNOTATIONS, '"marked":true')
+        found = await stage.until_record("ring", ANNOTATIONS, '"marked":true')
         assert found.stage is AdmissionState.OPEN
         await stage.add_node("m", "1")
         await stage.until_bound(3)
-        assert (await until_record(stage, "ring", ANNOTATIONS, '"satisfied":1')).rolled_back == 0
+        assert (await stage.until_record("ring", ANNOTATIONS, '"satisfied":1')).rolled_back == 0
 
 
 async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(make_stage: MakeGroupEnvironment) -> None:
@@ -133,8 +107,8 @@ async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(mak
         await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(10)))
         await stage.until_bound(9)
         await pass_limit(stage, WAIT, seen="p0")
-        found = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"extended":true')
+        found = await stage.until_record("ring", Format.SCHEDULER_PLUGINS, '"extended":true')
         assert found.stage is AdmissionState.OPEN
         await stage.add_node("m", "1")
         await stage.until_bound(10)
-        assert (await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')).generation == 1
+        assert (await stage.until_record("ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')).generation == 1

@@ -66,15 +66,8 @@ async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(
 
 def owner(kind: str, replicas: int) -> Json:
     """A controller whose pods are of the gang, all made at once."""
-    template = manifests.job("x", GANG, replicas, Format.ALIBABA, replicas)["spec"]["template"]
-    template["metadata"]["labels"]["app"] = "web"
-    template["spec"] |= {"restartPolicy": "Always"}
-    spec: Json = {"replicas": replicas, "template": template}
-    if kind == "ReplicationController":
-        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
-    spec["selector"] = {"matchLabels": {"app": "web"}}
-    spec |= {"podManagementPolicy": "Parallel", "serviceName": "web"} if kind == "StatefulSet" else {}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+    at_once = {"podManagementPolicy": "Parallel"} if kind == "StatefulSet" else {}
+    return manifests.owner(kind, manifests.job("web", GANG, replicas, Format.ALIBABA, replicas), **at_once)
 
 
 class DisruptedPods:

@@ -13,7 +13,7 @@ from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, decode_record
 from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
-from tests.fakes.podgroups.manifests import bound, gated, of_group
+from tests.fakes.podgroups.manifests import bound, gated, of_group, record_text
 from tests.flow.podgroups import fit_cases
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import STAGE, GroupEnvironment
@@ -66,32 +66,23 @@ async def decided(stage: GroupEnvironment, all_: Sequence[FitCase]) -> dict[str,
     """What became of each: the record of those that were opened, None of those that were not."""
 
     def reported(one: Json) -> bool:
-        return _text(one) is not None or condition_of(one)[0] in HELD
+        return record_text(one) != "" or condition_of(one)[0] in HELD
 
     async with ObjectView(stage.client, KIND, stage.namespace) as view:
         found = await view.until(lambda groups: len(groups) == len(all_) and all(map(reported, groups)), PATIENCE)
-    texts = {one["metadata"]["name"]: _text(one) for one in found}
-    return {name: None if text is None else decode_record(text) for name, text in texts.items()}
+    texts = {one["metadata"]["name"]: record_text(one) for one in found}
+    return {name: decode_record(text) if text else None for name, text in texts.items()}
 
 
 def _mode(record: AdmissionRecord | None) -> AdmissionMode | None:
     return None if record is None else record.how
 
 
-def _text(group: Json) -> str | None:
-    text = (group["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
-    return None if text is None else str(text)
-
-
 async def ungate(stage: GroupEnvironment, pods: Sequence[Json]) -> None:
     """By hand."""
     gone = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}}
-    await asyncio.gather(
-        *(
-            stage.client.patch(PODS, one["metadata"]["name"], stage.namespace, body=gone, patch=PatchType.STRATEGIC)
-            for one in pods
-        )
-    )
+    client, space, named = stage.client, stage.namespace, [one["metadata"]["name"] for one in pods]
+    await asyncio.gather(*(client.patch(PODS, it, space, body=gone, patch=PatchType.STRATEGIC) for it in named))
 
 
 def tried(pod: Json) -> bool:

@@ -134,12 +134,8 @@ LATER = 60.0
 
 
 def stateful_set(name: str, policy: str) -> Json:
-    meta = manifests.membership_metadata(name, Format.ALIBABA, MINIMUM)
-    meta["labels"]["app"] = name
-    template = {"metadata": meta, "spec": manifests.template_spec() | {"restartPolicy": "Always"}}
-    spec = {"replicas": MINIMUM, "selector": {"matchLabels": {"app": name}}, "template": template}
-    body = {"serviceName": name, "podManagementPolicy": policy, **spec}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": body}
+    ours = manifests.job(name, name, MINIMUM, Format.ALIBABA, MINIMUM)
+    return manifests.owner("StatefulSet", ours, podManagementPolicy=policy)
 
 
 def jobset(name: str, **spec: Json) -> Json:

@@ -30,6 +30,7 @@ from tests.fakes.podgroups.cluster import (
     asking,
     running_controller,
 )
+from tests.fakes.podgroups.manifests import record_text
 from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, PLUGINS, Json
 
@@ -83,9 +84,7 @@ class RecordHistory:
 
     def _on_change(self, _: Resource, __: Json | None, body: Json | None) -> None:
         self.open_together = max(self.open_together, sum(may_be_bound(self._cluster, it) for it in COMPETING))
-        notes = (body or {}).get("metadata", {}).get("annotations") or {}
-        text = notes.get(names.POD_GROUP_RECORD) or ((body or {}).get("data") or {}).get(names.KEY_RECORD)
-        if text:
+        if body and (text := record_text(body)):
             self.records.append(decode_record(text))
 
     def admissions(self) -> dict[tuple[str, int], set[float]]:
