@@ -1,4 +1,4 @@
-"""What stands between a controller and the API in these tests: calls may be held, counted, or made to fail."""
+"""What stands between a controller and the API in these tests: calls may be held, listed, or made to fail."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ class CallBlocker:
         self._open = asyncio.Event()
         self._open.set()
         self.fail: Callable[[Call], KubeError | None] = lambda _: None
-        self.in_flight = 0
-        """Calls under way."""
-        self.max_in_flight = 0
         self.calls: list[Call] = []
         """Every call, also one that failed or is held."""
 
@@ -30,14 +27,9 @@ class CallBlocker:
 
     async def __call__(self, call: Call) -> Answer:
         self.calls.append(call)
-        self.in_flight += 1
-        self.max_in_flight = max(self.max_in_flight, self.in_flight)
-        try:
-            await asyncio.sleep(0)
-            await self._open.wait()
-            error = self.fail(call)
-            if error is not None:
-                raise error
-        finally:
-            self.in_flight -= 1
+        await asyncio.sleep(0)
+        await self._open.wait()
+        error = self.fail(call)
+        if error is not None:
+            raise error
         return Answer.DONE

@@ -76,7 +76,7 @@ class ServedStream(ServedBook):
     ) -> None:
         self.woken: list[GangKey] = []
         self.woken_later: list[GangKey] = []
-        delivered = DeliveryLog()
+        delivered = DeliveryLog(clock)
         self.index = GangCache(self.woken.append, lambda key, _: self.woken_later.append(key), delivered)
         super().__init__(WaiterRegistry(self.index, clock, delivered, limit=most), host, port)
         self.set_jobset(gangs.jobset(token=TOKEN))

@@ -127,16 +127,23 @@ class InMemoryCluster(MemoryClient):
         """Names of the pods that our gate does not hold."""
         return [it["metadata"]["name"] for it in self.all(PODS) if not it["spec"]["schedulingGates"]]
 
-    def create_gang(self, name: str, *pods: str, partners: str = "", minimum: int | None = None, **more: Any) -> None:
+    def create_gang(
+        self,
+        name: str,
+        *pods: str,
+        partners: str = "",
+        minimum: int | None = None,
+        said: Json | None = None,
+        **more: Any,
+    ) -> None:
         """Pods of a gang of Koordinator's annotations, which needs all of them unless `minimum` is given.
 
-        `partners`: the gangs of its GangGroup, as in "one two".
+        `partners`: the gangs of its GangGroup, as in "one two"; `said`: its other annotations.
         """
-        wait = more.pop("wait", "")
-        notes = {f"{GANG}name": name, f"{GANG}min-available": str(minimum or len(pods))}
+        said = {"name": name, "min-available": str(minimum or len(pods)), **(said or {})}
         if partners:
-            notes[f"{GANG}groups"] = json.dumps([f"team/{it}" for it in partners.split()])
-        notes |= {f"{GANG}waiting-time": wait} if wait else {}
+            said["groups"] = json.dumps([f"team/{it}" for it in partners.split()])
+        notes = {GANG + about: value for about, value in said.items()}
         self.create_group(name, *pods, of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes, **more)
 
     def recorded(self, group: str = "g") -> AdmissionRecord:

@@ -21,6 +21,13 @@ Name = tuple[str, str]
 SELECTED_BY_LABEL = "jobset-gate.dev/gang"
 
 
+def later(body: Json, version: str = "200", **parts: Json) -> Json:
+    """The same object some time on."""
+    made = {part: body[part] | parts.get(part, {}) for part in ("metadata", "spec", "status") if part in body}
+    made["metadata"] = made["metadata"] | {"resourceVersion": version}
+    return body | made
+
+
 class FilledCache:
     """Objects go in as they are stored; effects come out."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
+from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
 from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.lws_controller import (
@@ -208,16 +207,3 @@ async def test_each_start_of_each_leader_is_an_event_on_the_leader_worker_set(vl
     await vllm.reconcile()
     found = [(uid, message.partition(": ")[0]) for _, uid, _, message in vllm.events]
     assert found == [(LWS_UID, "lws/vllm/2"), (LWS_UID, "lws/vllm/1"), (LWS_UID, "lws/vllm/2")]
-
-
-async def test_a_rejected_worker_is_known_from_its_stateful_set(vllm: LwsController) -> None:
-    about = {"kind": "StatefulSet", "name": "vllm-2"}
-    body: dict[str, Any] = {"metadata": {"name": "e", "namespace": SPACE}, "involvedObject": about}
-    vllm.api.put(EVENTS, body | {"reason": "FailedCreate", "message": "exceeded quota: gpus, requested"})
-    vllm.show(worker_set(), leader_pod("A", RUNS))
-    await vllm.reconcile()
-    await asyncio.sleep(11)
-    await vllm.reconcile()
-    assert [message for _, message in vllm.reconciler._creation.with_known(vllm.seen).denials] == [
-        "exceeded quota: gpus, requested"
-    ]

@@ -10,20 +10,13 @@ from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import asking
-from tests.fakes.podgroups.filled_cache import FilledCache
+from tests.fakes.podgroups.filled_cache import FilledCache, later
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, node, pod, pod_group
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json
 
 G = key()
 KOORD = key(flavor=Flavor.KOORDINATOR)
 OPENED = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:05.000Z"}
-
-
-def later(body: Json, *, version: str = "200", **parts: Json) -> Json:
-    """The same object some time on."""
-    made = {part: body[part] | parts.get(part, {}) for part in ("metadata", "spec", "status") if part in body}
-    made["metadata"] = made["metadata"] | {"resourceVersion": version}
-    return body | made
 
 
 # --- Joining ----------------------------------------------------------------
@@ -86,7 +79,7 @@ def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
     seen = made.snapshot(G)
     assert (seen.group.present, seen.group.gathered) == (3, True)
     assert [(it.name, it.ungated) for it in seen.members] == [("a", False), ("b", False), ("c", True)]
-    made.remove(PODS, later(bound, version="300"))
+    made.remove(PODS, later(bound, "300"))
     assert made.group(G).present == 2
 
 
@@ -130,14 +123,14 @@ def test_a_members_change_has_an_effect_and_what_matters_to_admission_another() 
     body = pod("a")
     made.pods(body)
     assert made.take_calls() == ({G}, {G})
-    made.pods(later(body, version="101", metadata={"finalizers": ["x"]}))
+    made.pods(later(body, "101", metadata={"finalizers": ["x"]}))
     assert made.take_calls() == (set(), set()), "nothing that anybody looks at"
     said = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no"}]}
-    made.pods(later(body, version="102", status=said))
+    made.pods(later(body, "102", status=said))
     assert made.take_calls() == ({G}, set()), "for people only"
-    made.pods(later(body, version="103", spec={"schedulingGates": []}, metadata={"annotations": OPENED}))
+    made.pods(later(body, "103", spec={"schedulingGates": []}, metadata={"annotations": OPENED}))
     assert made.take_calls() == ({G}, {G})
-    made.remove(PODS, later(body, version="104"))
+    made.remove(PODS, later(body, "104"))
     assert made.take_calls() == ({G}, {G})
 
 
@@ -162,9 +155,9 @@ def test_quotas_are_kept_by_namespace() -> None:
     (seen,) = made.cache.quotas("team")
     assert (seen.name, seen.hard, seen.used) == ("q", {"pods": 4000}, {"pods": 1000})
     assert made.cache.quotas("other") == []
-    made.quotas(later(body, version="2"))
+    made.quotas(later(body, "2"))
     assert made.take_calls() == (set(), set())
-    made.remove(RESOURCEQUOTAS, later(body, version="3"))
+    made.remove(RESOURCEQUOTAS, later(body, "3"))
     assert made.cache.quotas("team") == []
 
 
@@ -208,7 +201,7 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
     made.pods(later(second, status={"phase": "Succeeded"}))
     assert free(made) == {"n": 3000}
     assert (made.cache.nodes.has_pod("uid-p"), made.cache.nodes.has_pod("uid-q")) == (True, False)
-    made.remove(PODS, later(first, version="300"))
+    made.remove(PODS, later(first, "300"))
     assert free(made) == {"n": 4000}
 
 
@@ -218,16 +211,16 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
 def test_only_changes_of_room_have_a_capacity_effect() -> None:
     made = FilledCache().nodes(node("n", cpu="4"))
     assert made.take_calls() == (set(), {None})
-    made.nodes(later(node("n", cpu="4"), version="8"))
+    made.nodes(later(node("n", cpu="4"), "8"))
     assert made.take_calls() == (set(), set()), "a heartbeat"
     body = bound("p")
     made.pods(body)
     assert made.take_calls() == (set(), {None})
     made.pods(later(body, status={"phase": "Running"}))
     assert made.take_calls() == (set(), set())
-    made.pods(later(body, version="201", status={"phase": "Succeeded"}))
+    made.pods(later(body, "201", status={"phase": "Succeeded"}))
     assert made.take_calls() == (set(), {None})
-    made.nodes(later(node("n", cpu="4"), version="9", spec={"unschedulable": True}))
+    made.nodes(later(node("n", cpu="4"), "9", spec={"unschedulable": True}))
     assert made.take_calls() == (set(), {None})
 
 

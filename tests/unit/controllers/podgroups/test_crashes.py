@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -21,6 +20,7 @@ from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record
 from jobset_gate.settings import Groups
 from jobset_gate_demo.fake.clock import VirtualClock
+from tests.fakes.memory_client import Answer, Call, MemoryClient
 from tests.fakes.podgroups.cluster import (
     OFF,
     OWNED,
@@ -32,7 +32,7 @@ from tests.fakes.podgroups.cluster import (
 )
 from tests.fakes.podgroups.manifests import record_text
 from tests.fakes.podgroups.objects import key
-from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, PLUGINS, Json
+from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 LONG = 120.0
@@ -42,35 +42,27 @@ STEP_SECONDS = 0.5
 """Seconds between two looks of scheduler and owner."""
 
 
-class DyingClient:
-    """The API as one process sees it. After its end it hears nothing, and nothing of its reaches the server."""
+class Death:
+    """Ends a controller's process at one of its writes: it hears nothing then, and nothing of it reaches the API."""
 
-    def __init__(self, cluster: InMemoryCluster, last_write: int, *, lands: bool) -> None:
-        self._cluster, self._last_write, self._lands = cluster, last_write, lands
+    def __init__(self, last_write: int, *, lands: bool) -> None:
+        self._last_write, self._lands = last_write, lands
         self.writes: list[str] = []
         self.dead = asyncio.Event()
-        self._never = asyncio.Event()
 
-    def without_retries(self) -> DyingClient:
-        return self
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        async def call(resource: Resource, *args: Any, **more: Any) -> Any:
-            if self.dead.is_set():
-                await self._never.wait()
-            if verb not in ("get", "list"):
-                self.writes.append(f"{verb} {resource.plural}")
-                if len(self.writes) == self._last_write:
-                    await self._end(verb, resource, *args, **more)
-            return await getattr(self._cluster, verb)(resource, *args, **more)
-
-        return call
-
-    async def _end(self, verb: str, *args: Any, **more: Any) -> None:
-        if self._lands:
-            await getattr(self._cluster, verb)(*args, **more)
+    async def __call__(self, call: Call) -> Answer:
+        await asyncio.sleep(0)
+        if self.dead.is_set():
+            await asyncio.Event().wait()
+        if call.verb in ("get", "list"):
+            return Answer.DONE
+        self.writes.append(f"{call.verb} {call.kind.plural}")
+        if len(self.writes) < self._last_write:
+            return Answer.DONE
         self.dead.set()
-        await self._never.wait()
+        if not self._lands:
+            await asyncio.Event().wait()
+        return Answer.LOST
 
 
 class RecordHistory:
@@ -124,7 +116,7 @@ async def bind_ungated(cluster: InMemoryCluster, room: list[int]) -> None:
         await asyncio.sleep(STEP_SECONDS)
 
 
-async def recreate_pods(cluster: InMemoryCluster, makes: dict[str, Callable[[str], None]]) -> None:
+async def recreate_pods(cluster: InMemoryCluster, makes: Makes) -> None:
     """Recreates each of these pods when it is gone."""
     while True:
         there = {it["metadata"]["name"] for it in cluster.all(PODS)}
@@ -134,7 +126,8 @@ async def recreate_pods(cluster: InMemoryCluster, makes: dict[str, Callable[[str
         await asyncio.sleep(STEP_SECONDS)
 
 
-Make = Callable[[InMemoryCluster], dict[str, Callable[[str], None]]]
+Makes = Mapping[str, Callable[[str], None]]
+Make = Callable[[InMemoryCluster], Makes]
 """Puts up the groups; gives how to make each pod."""
 
 
@@ -150,35 +143,28 @@ class Scenario:
     settings: Groups = OFF
 
 
-def plugins(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
+def plugins(cluster: InMemoryCluster) -> Makes:
     cluster.create_group("g", minimum=3, terms={"scheduleTimeoutSeconds": 8})
-    return {name: partial(cluster.create_group, "g", meta=OWNED) for name in "abc"}
+    return dict.fromkeys("abc", partial(cluster.create_group, "g", meta=OWNED))
 
 
-def alibaba(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
-    labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
-    of = key(flavor=Flavor.ALIBABA)
-    return {name: partial(cluster.create_group, "g", of=of, labels=labels, meta=OWNED) for name in "abc"}
+def in_a_config_map(cluster: InMemoryCluster) -> Makes:
+    make = partial(cluster.create_group, "g", of=key(flavor=Flavor.ALIBABA), labels=alibaba("g", "3"), meta=OWNED)
+    return dict.fromkeys("abc", make)
 
 
-def koordinator(cluster: InMemoryCluster, **said: str) -> dict[str, Callable[[str], None]]:
+def koordinator(cluster: InMemoryCluster, **said: str) -> Makes:
     """Two gangs of two pods each that open together, in ConfigMaps."""
-    made: dict[str, Callable[[str], None]] = {}
-    for name, pods in (("one", "ab"), ("two", "cd")):
-        notes = {f"{GANG}name": name, f"{GANG}min-available": "2", f"{GANG}groups": '["team/one","team/two"]'}
-        notes |= {f"{GANG}waiting-time": "8s"} | {GANG + each: value for each, value in said.items()}
-        of = key(name, Flavor.KOORDINATOR)
-        made |= {pod: partial(cluster.create_group, name, of=of, labels={}, notes=notes, meta=OWNED) for pod in pods}
-    return made
+    gang = partial(cluster.create_gang, partners="one two", minimum=2, said={"waiting-time": "8s", **said}, meta=OWNED)
+    return dict.fromkeys("ab", partial(gang, "one")) | dict.fromkeys("cd", partial(gang, "two"))
 
 
-def competing(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
+def competing(cluster: InMemoryCluster) -> Makes:
     add_node(cluster, cpu="1")
-    made: dict[str, Callable[[str], None]] = {}
     for name in COMPETING:
         cluster.create_group(name, minimum=2, terms={"scheduleTimeoutSeconds": 8})
-        made |= {f"{name}-{it}": partial(cluster.create_group, name, meta=OWNED, spec=asking("1")) for it in range(2)}
-    return made
+    make = {name: partial(cluster.create_group, name, meta=OWNED, spec=asking("1")) for name in COMPETING}
+    return {f"{name}-{number}": make[name] for name in COMPETING for number in range(2)}
 
 
 def all_bound(many: int) -> Callable[[InMemoryCluster, RecordHistory], bool]:
@@ -211,7 +197,7 @@ def left_alone(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
 
 SCENARIOS = {
     "placed": Scenario(plugins, room=3, ends=all_bound(3)),
-    "placed, in a ConfigMap": Scenario(alibaba, room=3, ends=all_bound(3)),
+    "placed, in a ConfigMap": Scenario(in_a_config_map, room=3, ends=all_bound(3)),
     "a GangGroup placed": Scenario(koordinator, room=4, ends=all_bound(4)),
     "late, taken back, and placed later": Scenario(plugins, room=1, room_later=3, ends=all_bound(3)),
     "a GangGroup late and given up": Scenario(koordinator, room=3, ends=given_up),
@@ -239,30 +225,26 @@ async def play(clock: VirtualClock, scenario: Scenario, last_write: int, *, land
     room = [scenario.room]
     makes = scenario.make(cluster)
     others = [asyncio.create_task(bind_ungated(cluster, room)), asyncio.create_task(recreate_pods(cluster, makes))]
-    client = DyingClient(cluster, last_write, lands=lands)
+    death = Death(last_write, lands=lands)
+    doomed = MemoryClient(cluster.api, death)
     if scenario.room_later:
         asyncio.get_running_loop().call_later(15, room.__setitem__, 0, scenario.room_later)
     end = clock() + LONG
-    async with running_controller(cluster, scenario.settings, client=client):
-        await death_or(client, lambda: scenario.ends(cluster, chronicle))
+    async with running_controller(cluster, scenario.settings, client=doomed.client):
+        while True:
+            if death.dead.is_set() or scenario.ends(cluster, chronicle):
+                break
+            await asyncio.sleep(1)
         with suppress(TimeoutError):  # words come last
             async with asyncio.timeout(6):
-                await client.dead.wait()
+                await death.dead.wait()
     async with running_controller(cluster, scenario.settings):
         while not scenario.ends(cluster, chronicle):
-            assert clock() < end, f"not at its end after {client.writes}: {chronicle.records[-3:]}"
+            assert clock() < end, f"not at its end after {death.writes}: {chronicle.records[-3:]}"
             await asyncio.sleep(1)
     for other in others:
         other.cancel()
     twice = {which: when for which, when in chronicle.admissions().items() if len(when) > 1}
-    assert not twice, f"decided twice after {client.writes}"
-    assert chronicle.open_together <= 1, f"one without proof at a time, after {client.writes}"
-    return client.dead.is_set()
-
-
-async def death_or(client: DyingClient, end: Callable[[], bool]) -> None:
-    """Until it is dead, or the scenario came to its end without it."""
-    while True:
-        if client.dead.is_set() or end():
-            return
-        await asyncio.sleep(1)
+    assert not twice, f"decided twice after {death.writes}"
+    assert chronicle.open_together <= 1, f"one without proof at a time, after {death.writes}"
+    return death.dead.is_set()

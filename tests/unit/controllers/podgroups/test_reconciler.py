@@ -17,7 +17,7 @@ from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, run_for, running_controller
 from tests.fakes.podgroups.objects import key, made_by
-from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, Json
+from tests.fakes.podgroups.sources import Json, alibaba
 
 # --- Members that come later -----------------------------------------------------------------------------------------
 
@@ -88,8 +88,8 @@ async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryClust
 async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: InMemoryCluster) -> None:
     gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
     async with running_controller(cluster, OFF):
-        gang("one", "a", wait="30s")
-        gang("two", "b", "c", wait="90s")
+        gang("one", "a", said={"waiting-time": "30s"})
+        gang("two", "b", "c", said={"waiting-time": "90s"})
         await run_for()
         cluster.bind("a", "b")
         await run_for(80)
@@ -100,14 +100,13 @@ async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: 
 
 async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(cluster: InMemoryCluster) -> None:
     """Its record lies in a ConfigMap, which goes when the group is over; but this one is not."""
-    labels = {ALIBABA: "g", ALIBABA_MINIMUM: "1"}
-    of = key(flavor=Flavor.ALIBABA)
+    group = partial(cluster.create_group, "g", of=key(flavor=Flavor.ALIBABA), labels=alibaba("g", "1"), meta=OWNED)
     async with running_controller(cluster, Groups(capacity_check=CapacityCheck.OFF, wait_seconds=60)):
-        cluster.create_group("g", "a", of=of, labels=labels, meta=OWNED)
+        group("a")
         await run_for(61)
         assert cluster.all(PODS) == []
         assert len(cluster.all(CONFIGMAPS)) == 1
-        cluster.create_group("g", "b", of=of, labels=labels, meta=OWNED)
+        group("b")
         await run_for(5)
         assert cluster.ungated_pods() == []
         await run_for(10)

@@ -15,17 +15,13 @@ from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState, encode_record
 from tests.fakes.podgroups.cluster import asking
-from tests.fakes.podgroups.filled_cache import FilledCache
+from tests.fakes.podgroups.filled_cache import FilledCache, later
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import bound, opened
 from tests.fakes.podgroups.sources import GANG, Json
 
 G = key()
 TERMINATING = {"deletionTimestamp": "2026-08-01T10:00:00Z"}
-
-
-def versioned(body: Json, version: int = 300) -> Json:
-    return body | {"metadata": body["metadata"] | {"resourceVersion": str(version)}}
 
 
 def urgent(cache: FilledCache, *pods: Json) -> list[bool]:
@@ -57,9 +53,9 @@ def test_every_pod_matters_where_more_than_their_number_is_missing() -> None:
 
 def test_a_pod_of_an_admitted_group_is_not_urgent_until_the_minimum_is_bound() -> None:
     cache = admitted(*map(pod, "abc"))
-    assert urgent(cache, *(versioned(opened(name), 200) for name in "abc")) == [False] * 3
-    assert urgent(cache, versioned(bound("a"), 210), versioned(bound("b"), 211)) == [False] * 2
-    assert urgent(cache, versioned(bound("c"), 212)) == [True]
+    assert urgent(cache, *(later(opened(name)) for name in "abc")) == [False] * 3
+    assert urgent(cache, later(bound("a"), "210"), later(bound("b"), "211")) == [False] * 2
+    assert urgent(cache, later(bound("c"), "212")) == [True]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +72,7 @@ def test_a_pod_of_an_admitted_group_is_not_urgent_until_the_minimum_is_bound() -
     ],
 )
 def test_anything_else_about_a_group_with_a_record_is_urgent(before: Sequence[Json], change: Json, more: Any) -> None:
-    assert urgent(admitted(*before, **more), versioned(change)) == [True]
+    assert urgent(admitted(*before, **more), later(change)) == [True]
 
 
 # --- Groups that wait -------------------------------------------------------------------------------------------------
@@ -101,7 +97,7 @@ async def test_all_gangs_of_a_gang_group_wait_again_when_one_of_them_is_no_longe
         pending.evaluate_group(of, NOW)
     assert len(pending.waiting) == 1
     gone = pod("b", of=gangs[1], labels={}, notes=listed("b", '["team/a","team/b"]'), meta=TERMINATING)
-    made.pods(versioned(gone))
+    made.pods(later(gone))
     pending.mark_dirty(gangs[1])
     while dirty := pending.take_dirty():
         for of in dirty:

@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from controllers.barrier.cache import GangCache
-from controllers.barrier.stream.delivery import KEEP_SECONDS, DeliveryLog
-from controllers.barrier.stream.registry import StreamRequest, WaiterRegistry
-from jobset_gate.barrier.model import GangKey, Generation, PodSeen
+from controllers.barrier.stream.delivery import KEEP_SECONDS
+from controllers.barrier.stream.registry import StreamRequest
+from jobset_gate.barrier.model import Generation
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
@@ -78,84 +77,67 @@ async def test_a_gang_that_is_gone_takes_no_memory_once_its_requests_have_ended(
 # --- Answered pods
 
 
-class RegistryHarness:
-    """A book of one gang's requests, without any HTTP."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self.later: list[GangKey] = []
-        answered = DeliveryLog(clock)
-        self.index = GangCache(lambda _: None, lambda key, _: self.later.append(key), answered)
-        self.index.on_workload(ObjectChange(("default", "train"), None, gangs.jobset(token=TOKEN)))
-        self.book = WaiterRegistry(self.index, clock, answered)
-        for number in range(len(PODS)):
-            self.see_pod(waiting_pod(number))
-
-    def see_pod(self, pod: PodSeen) -> None:
-        self.index.on_pod(ObjectChange(("default", pod.name), None, pod))
-
-    @property
-    def deliveries(self) -> dict[str, float]:
-        """UIDs of the gang's pods that count as answered, and since when."""
-        return {pod: at for (key, pod), at in self.book.deliveries.items() if key == TRAIN}
-
-    def ask(self, pod: str) -> StreamRequest:
-        return self.book.admit_request(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, FakePeer(lambda _: None))
-
-
 @pytest.fixture
-async def book(clock: VirtualClock) -> RegistryHarness:
-    return RegistryHarness(clock)
+async def unserved(clock: VirtualClock) -> ServedStream:
+    """Requests of a gang of two without any HTTP."""
+    made = ServedStream(clock)
+    made.add_pods(len(PODS))
+    return made
+
+
+def ask(gate: ServedStream, pod: str) -> StreamRequest:
+    return gate.book.admit_request(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, FakePeer(lambda _: None))
 
 
 async def test_all_that_are_being_answered_are_known_before_the_first_has_heard(
-    book: RegistryHarness, clock: VirtualClock
+    unserved: ServedStream, clock: VirtualClock
 ) -> None:
     """So that none of them is patched meanwhile."""
     for pod in PODS:
-        book.ask(pod)
-    telling = asyncio.create_task(book.book.answer_requests(TRAIN, verdict()))
+        ask(unserved, pod)
+    telling = asyncio.create_task(unserved.book.answer_requests(TRAIN, verdict()))
     await asyncio.sleep(0)
-    assert book.deliveries == dict.fromkeys(PODS, clock())
+    assert dict(unserved.book.deliveries.items()) == {(TRAIN, pod): clock() for pod in PODS}
     await telling
 
 
 @pytest.mark.parametrize("dead_one_ends_first", [False, True])
 async def test_of_a_pods_two_lines_one_that_was_heard_is_enough(
-    book: RegistryHarness, dead_one_ends_first: bool
+    unserved: ServedStream, dead_one_ends_first: bool
 ) -> None:
     """It had to reconnect, and the old line is dead without anybody's having noticed."""
-    dead, alive = book.ask(PODS[0]), book.ask(PODS[0])
-    await book.book.answer_requests(TRAIN, verdict())
+    dead, alive = ask(unserved, PODS[0]), ask(unserved, PODS[0])
+    await unserved.book.answer_requests(TRAIN, verdict())
     if dead_one_ends_first:
-        book.book.remove_request(dead)
-        assert set(book.deliveries) == {PODS[0]}, "the other may still be heard"
-    book.book.acknowledge_request(alive)
-    book.book.remove_request(alive)
+        unserved.book.remove_request(dead)
+        assert unserved.delivered == {PODS[0]}, "the other may still be heard"
+    unserved.book.acknowledge_request(alive)
+    unserved.book.remove_request(alive)
     if not dead_one_ends_first:
-        book.book.remove_request(dead)
-    assert set(book.deliveries) == {PODS[0]}
+        unserved.book.remove_request(dead)
+    assert unserved.delivered == {PODS[0]}
 
 
-async def test_a_pod_is_answered_since_its_first_answer(book: RegistryHarness, clock: VirtualClock) -> None:
+async def test_a_pod_is_answered_since_its_first_answer(unserved: ServedStream, clock: VirtualClock) -> None:
     """One that asks again and again without acting must not be thought answered for ever."""
-    book.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict()))
+    unserved.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict()))
     since = clock()
     for _ in range(3):
-        request = book.ask(PODS[0])
+        request = ask(unserved, PODS[0])
         assert request.answered
-        book.book.acknowledge_request(request)
-        book.book.remove_request(request)
+        unserved.book.acknowledge_request(request)
+        unserved.book.remove_request(request)
         await asyncio.sleep(10)
-    assert book.deliveries == {PODS[0]: since}
+    assert dict(unserved.book.deliveries.items()) == {(TRAIN, PODS[0]): since}
 
 
-async def test_an_answer_is_forgotten_after_a_while(book: RegistryHarness) -> None:
+async def test_an_answer_is_forgotten_after_a_while(unserved: ServedStream) -> None:
     for pod in PODS:
-        book.ask(pod)
-        await book.book.answer_requests(TRAIN, verdict())
+        ask(unserved, pod)
+        await unserved.book.answer_requests(TRAIN, verdict())
         await asyncio.sleep(KEEP_SECONDS / 2 + 1)
-    book.book.deliveries.expire_deliveries()
-    assert set(book.deliveries) == {PODS[1]}
+    unserved.book.deliveries.expire_deliveries()
+    assert unserved.delivered == {PODS[1]}
     await asyncio.sleep(KEEP_SECONDS)
-    book.book.deliveries.expire_deliveries()
-    assert not book.deliveries
+    unserved.book.deliveries.expire_deliveries()
+    assert not unserved.delivered
