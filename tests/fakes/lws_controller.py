@@ -130,6 +130,12 @@ class LwsController(StartGroupController):
         stored = self.kept.get(leader, {"data": {}})
         return verdict_codec.parse(stored["data"].get(names.KEY_VERDICT, ""))
 
+    def decided_on(self, leader: str = "A") -> Verdict:
+        """There is one."""
+        found = self.verdict_on(leader)
+        assert found is not None
+        return found
+
     @property
     def events(self) -> list[tuple[str, str, str, str]]:
         """(kind and UID of the object, reason, message)."""

@@ -141,3 +141,9 @@ class StartGroupController(ControllerHarness):
         """The verdict on the present attempt."""
         found = verdict_codec.parse(self.stored["data"].get(names.KEY_VERDICT, ""))
         return found if found is not None and found.generation == Generation(OWNER, self.attempt, 0) else None
+
+    @property
+    def decided(self) -> Verdict:
+        """There is one."""
+        assert self.verdict is not None
+        return self.verdict

@@ -107,14 +107,10 @@ class GroupEnvironment(BaseEnvironment):
     async def group(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> Json:
         return await self.client.get(POD_GROUPS[manifests.API_GROUP[way]], name, self.namespace)
 
-    async def record(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> AdmissionRecord | None:
-        """What stands on its home; None: no home, or nothing was decided yet."""
+    async def recorded(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> AdmissionRecord:
+        """What was decided on it."""
         resource, home = self.home(name, way)
-        try:
-            text = manifests.record_text(await self.client.get(resource, home, self.namespace))
-        except NotFound:
-            return None
-        return record.decode_record(text) if text else None
+        return record.decode_record(manifests.record_text(await self.client.get(resource, home, self.namespace)))
 
     def home(self, name: str, way: Format) -> tuple[Resource, str]:
         """The object that its record stands on."""

@@ -83,8 +83,7 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
                 and not {one["metadata"]["uid"] for one in pods} & first.keys()
             )
         )
-        closed = await stage.record("ring")
-        assert closed is not None
+        closed = await stage.recorded("ring")
         assert (closed.stage, closed.rolled_back) == (AdmissionState.CLOSED, 1)
         assert not any(map(main_ran, seen))
         jobset = await stage.client.get(JOBSETS, "train", stage.namespace)

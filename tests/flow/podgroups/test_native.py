@@ -55,8 +55,7 @@ async def test_a_group_is_placed_atomically_by_the_scheduler(plane: Real, namesp
         assert [one["metadata"]["name"] for one in stage.pods.all() if bound(one)] == ["last"]
         await stage.add_node("b", "2")
         await stage.until_bound(3, "ring")
-        record = await stage.record("ring")
-        assert record is not None
+        record = await stage.recorded("ring")
         assert record.how == "Native"
 
 

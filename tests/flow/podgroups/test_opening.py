@@ -30,11 +30,10 @@ async def test_a_group_is_opened_when_its_minimum_is_there(
         await stage.make_group("ring", 3)
         await stage.create(manifests.pod("a", "ring"), manifests.pod("b", "ring"))
         await stage.until_group("ring", lambda it: "2/3" in str(it))
-        assert await stage.record("ring") is None
+        assert manifests.record_text(await stage.group("ring")) == ""
         await stage.create(manifests.pod("c", "ring"))
         pods = await stage.until_bound(3)
-        found = await stage.record("ring")
-        assert found is not None
+        found = await stage.recorded("ring")
         wanted = AdmissionMode.OFF if check is CapacityCheck.OFF else AdmissionMode.FIT
         assert (found.generation, found.stage, found.how, found.minimum) == (1, AdmissionState.OPEN, wanted, 3)
         assert set(map(manifests.opened, pods)) == {1}
@@ -48,9 +47,7 @@ async def test_later_members_pass_once_the_minimum_was_bound(make_stage: MakeGro
         await stage.create(manifests.pod("late", "ring"))
         pods = await stage.until_bound(3)
         assert set(map(manifests.opened, pods)) == {1}
-        found = await stage.record("ring")
-        assert found is not None
-        assert found.satisfied is not None
+        assert (await stage.recorded("ring")).satisfied is not None
 
 
 PROBE = Groups(capacity_check=CapacityCheck.PROBE)
@@ -75,9 +72,7 @@ async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a
         await create_group(stage, "second", 3)
         await until_reason(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
         assert all_held(stage.pods.all(), "second")
-        found = await stage.record("first")
-        assert found is not None
-        assert found.how is AdmissionMode.PROBE
+        assert (await stage.recorded("first")).how is AdmissionMode.PROBE
         await stage.add_node("m", "2")
         await stage.until_bound(3, "first")
         await until_reported_unschedulable(stage, "second")
@@ -123,8 +118,7 @@ async def test_all_gangs_open_in_one_decision_once_each_has_gathered(make_stage:
         assert all(map(gated, stage.pods.all()))
         await join(stage, "worker", 1, first=2)
         await until_placed(stage, ps=1, worker=3)
-        found = await stage.record("ps", GROUPS)
-        assert found is not None
+        found = await stage.recorded("ps", GROUPS)
         assert [(key.name, generation) for key, generation in found.gangs] == [("ps", 1), ("worker", 1)]
 
 
@@ -261,9 +255,7 @@ async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: Mak
         await create_group(stage, "high", 4, priorityClassName=_class(stage, HIGH))
         stage.clock.forward(10)
         await stage.until_bound(4, "high")
-        found = await stage.record("low")
-        assert found is not None
-        assert found.why == "1 of 2 pods were bound when a group of higher priority came"
+        assert (await stage.recorded("low")).why == "1 of 2 pods were bound when a group of higher priority came"
 
 
 async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGroupEnvironment) -> None:
@@ -292,6 +284,5 @@ async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGrou
         pods = await stage.until_bound(2, "high")
         assert bound_count(pods, "low") == 0
         await until_satisfied(stage, "high")
-        found = await stage.record("high")
-        assert found is not None
+        found = await stage.recorded("high")
         assert (found.generation, found.rolled_back) == (1, 0)

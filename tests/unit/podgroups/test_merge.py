@@ -22,6 +22,7 @@ from tests.fakes.podgroups.sources import (
     read_pod_group_source,
 )
 
+NONE: Json = {}
 POD_GROUPS = (
     read_pod_group_source("scheduling.x-k8s.io", minMember=2),
     read_pod_group_source("scheduling.sigs.k8s.io", minMember=3),
@@ -63,7 +64,7 @@ def test_members_of_other_groups_are_ignored() -> None:
     ],
 )
 def test_each_design_has_its_own_limit_unless_the_podgroup_says_one(label: str, api: str, seconds: int) -> None:
-    for said, wait in (({}, seconds), ({"scheduleTimeoutSeconds": 7}, 7)):
+    for said, wait in ((NONE, seconds), ({"scheduleTimeoutSeconds": 7}, 7)):
         assert group(*labelled(label, "a"), pod_groups=(read_pod_group_source(api, minMember=1, **said),)).wait == wait
     one = member("a", labels=alibaba())
     assert merge.merge_group(one.membership.key, [one], default_wait=Fraction(42)).wait == 42, "Alibaba has none"

@@ -70,8 +70,7 @@ async def test_a_worker_counts_once_its_stateful_set_is_known(vllm: LwsControlle
     assert vllm.asked == [GROUP]
     assert vllm.cache.is_pod_waiting(GROUP, "A-1")
     await vllm.reconcile()
-    found = vllm.verdict_on("A")
-    assert found is not None
+    found = vllm.decided_on("A")
     assert (found.kind, found.cause, found.generation.uid) == (VerdictKind.RELEASE, "AllPodsStarted", "A")
 
 
@@ -91,8 +90,7 @@ async def test_a_live_pod_without_barrier_opens_the_gate_at_once(vllm: LwsContro
     """The webhook was away for half the group, under `Ignore` (K6)."""
     vllm.show(leader_worker_set(), worker_set(), leader_pod("A", RUNS, size=3), worker_pod(1, size=3, barrier=()))
     await vllm.reconcile()
-    found = vllm.verdict_on("A")
-    assert found is not None
+    found = vllm.decided_on("A")
     assert (found.kind, found.cause) == (VerdictKind.RELEASE, names.REASON_GATE_MISSING)
     ((kind, uid, reason, message),) = vllm.events
     assert (kind, uid, reason) == ("LeaderWorkerSet", LWS_UID, "GateMissing")
@@ -108,8 +106,7 @@ async def test_a_timeout_names_who_is_missing_and_the_annotation_of_now_decides_
     vllm.show(leader_worker_set())
     await asyncio.sleep(60)
     await vllm.reconcile()
-    found = vllm.verdict_on("A")
-    assert found is not None
+    found = vllm.decided_on("A")
     assert (found.kind, found.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
     assert found.message.startswith("timed out after 60s: 1/2 pods started")
 
@@ -120,9 +117,7 @@ async def test_bypass_on_the_leader_worker_set_opens_groups_that_are_there_and_t
     vllm.show(leader_worker_set(notes={names.BYPASS: "true"}))
     assert vllm.asked == [GROUP]
     await vllm.reconcile()
-    found = vllm.verdict_on("A")
-    assert found is not None
-    assert found.cause == names.REASON_BYPASSED
+    assert vllm.decided_on("A").cause == names.REASON_BYPASSED
     vllm.show(leader_pod("F", RUNS, group=5))
     workload = vllm.cache.get_workload(GROUP._replace(name="vllm-5"))
     assert workload is not None

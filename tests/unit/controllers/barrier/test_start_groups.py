@@ -58,8 +58,7 @@ async def test_the_last_pod_opens_the_gate(ring: StartGroupController) -> None:
     assert "(ring-1)" in ring.state[1]
     ring.show(member("ring-1", RUNS))
     await ring.reconcile()
-    assert ring.verdict is not None
-    assert ring.verdict.cause == names.REASON_STARTED
+    assert ring.decided.cause == names.REASON_STARTED
     assert ring.state == ("True", f"AllPodsStarted: all 2 pods started (uid {OWNER}, attempt 0, epoch 0)")
 
 
@@ -79,8 +78,7 @@ async def test_the_config_map_is_found_by_the_groups_name_and_goes_with_the_owne
 async def test_the_condition_is_written_with_the_verdict_and_not_once_more(ring: StartGroupController) -> None:
     ring.show(member("a", RUNS), member("b", RUNS))
     await ring.reconciler.reconcile(ring.key)
-    assert ring.verdict is not None
-    assert ring.state[0] == "True"
+    assert (ring.decided.kind, ring.state[0]) == (VerdictKind.RELEASE, "True")
     version = ring.stored["metadata"]["resourceVersion"]
     await ring.status.reconcile(ring.key)
     assert ring.stored["metadata"]["resourceVersion"] == version
@@ -95,9 +93,8 @@ async def test_a_timeout_names_the_pods_that_are_missing(ring: StartGroupControl
     assert names.KEY_VERDICT not in ring.stored["data"]
     await asyncio.sleep(2)
     await ring.reconcile()
-    assert ring.verdict is not None
-    assert (ring.verdict.kind, ring.verdict.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
-    assert "(b)" in ring.verdict.message
+    assert (ring.decided.kind, ring.decided.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+    assert "(b)" in ring.decided.message
 
 
 @pytest.mark.parametrize(
@@ -112,10 +109,8 @@ async def test_pods_of_another_owner_change_nothing_about_a_timeout(ring: StartG
     await ring.reconcile()
     await asyncio.sleep(60)
     await ring.reconcile()
-    found = ring.verdict
-    assert found is not None
-    assert (found.kind, ring.members) == (VerdictKind.TIMEOUT, {"a", "b"})
-    assert found.message.startswith("timed out after 60s: 1/2 pods started")
+    assert (ring.decided.kind, ring.members) == (VerdictKind.TIMEOUT, {"a", "b"})
+    assert ring.decided.message.startswith("timed out after 60s: 1/2 pods started")
 
 
 async def test_without_any_pod_in_the_api_no_config_map_is_made(ring: StartGroupController) -> None:
@@ -151,8 +146,7 @@ async def test_pods_that_were_all_replaced_wait_for_each_other_though_no_control
     assert successor.state[0] == "False"
     successor.show(member("d", RUNS))
     await successor.reconcile()
-    assert successor.verdict is not None
-    assert (successor.attempt, successor.members) == (1, {"c", "d"})
+    assert (successor.decided.generation.attempt, successor.members) == (1, {"c", "d"})
 
 
 async def test_the_whole_timeout_begins_again_with_the_next_attempt(ring: StartGroupController) -> None:
@@ -168,8 +162,7 @@ async def test_the_whole_timeout_begins_again_with_the_next_attempt(ring: StartG
     assert (ring.attempt, ring.verdict) == (1, None)
     await asyncio.sleep(12)
     await ring.reconcile()
-    assert ring.verdict is not None
-    assert ring.verdict.kind is VerdictKind.TIMEOUT
+    assert ring.decided.kind is VerdictKind.TIMEOUT
 
 
 async def test_one_pod_that_is_replaced_keeps_the_attempt_and_is_released(ring: StartGroupController) -> None:
@@ -220,8 +213,7 @@ def events(api: Api) -> list[tuple[str, str, str]]:
 async def test_a_pod_without_barrier_opens_the_gate_and_is_named(ring: StartGroupController) -> None:
     ring.show(member("a", RUNS, size="3"), member("b", size="3", init=()))
     await ring.reconcile()
-    assert ring.verdict is not None
-    assert (ring.verdict.kind, ring.verdict.cause) == (VerdictKind.RELEASE, names.REASON_GATE_MISSING)
+    assert (ring.decided.kind, ring.decided.cause) == (VerdictKind.RELEASE, names.REASON_GATE_MISSING)
     ((kind, reason, message),) = events(ring.api)
     assert (kind, reason) == ("StatefulSet", "GateMissing")
     assert message.startswith("startgroup ring: gate opened with 1/3 pods started: the pod b carries no ")
