@@ -107,10 +107,10 @@ class LwsController(StartGroupController):
             kind = PODS if "containers" in spec else STATEFUL_SETS if "status" not in body else LEADER_WORKER_SETS
             self.api.put(kind, body)
 
-    def start_group(self, leader: str = "A", *init: Json, group: int = 2, size: int = 2) -> None:
-        """A leader with its StatefulSet and all workers, each of them in this state."""
-        workers = [worker_pod(it, leader, *init, group=group, size=size) for it in range(1, size)]
-        self.show(worker_set(leader, group), leader_pod(leader, *init, group=group, size=size), *workers)
+    def start_group(self, leader: str = "A", *init: Json, group: int = 2) -> None:
+        """A leader with its StatefulSet and its worker, both in this state."""
+        pods = leader_pod(leader, *init, group=group), worker_pod(1, leader, *init, group=group)
+        self.show(worker_set(leader, group), *pods)
 
     async def write_condition(self) -> tuple[str, str, str]:
         """What the LeaderWorkerSet says after the writer of its condition has worked."""

@@ -12,30 +12,28 @@ from tests.fakes import gangs
 from tests.fakes.memory_api import Api, Json
 
 
-def store_pods(api: Api, many: int, gang: str = "train") -> list[PodSeen]:
+def store_pods(api: Api, many: int) -> list[PodSeen]:
     """So many pods that wait in their barrier, stored and as a controller sees them."""
-    return [store_pod(api, f"{gang}-workers-0-{index}", gang) for index in range(many)]
+    return [store_pod(api, f"train-workers-0-{index}") for index in range(many)]
 
 
-def store_pod(api: Api, name: str, gang: str = "train") -> PodSeen:
+def store_pod(api: Api, name: str) -> PodSeen:
     stored = api.create(PODS, {"metadata": {"name": name}, "spec": {}, "status": {}})
-    return gangs.pod(0, name=name, uid=stored["metadata"]["uid"], gang=gang)
+    return gangs.pod(0, name=name, uid=stored["metadata"]["uid"])
 
 
-def store_jobset(api: Api, name: str = "train") -> WorkloadSeen:
-    meta = {"name": name, "annotations": {names.CONFIG: "{}"}}
+def store_jobset(api: Api) -> WorkloadSeen:
+    meta = {"name": "train", "annotations": {names.CONFIG: "{}"}}
     stored = api.create(JOBSETS, {"metadata": meta, "spec": {}})
-    return gangs.jobset(name=name, uid=stored["metadata"]["uid"], created=0.0)
+    return gangs.jobset(uid=stored["metadata"]["uid"], created=0.0)
 
 
 def version_of(api: Api) -> Callable[[GangKey], ObjectVersion | None]:
     """Of each JobSet what an informer would have in its cache: the latest."""
 
     def version(key: GangKey) -> ObjectVersion | None:
-        stored = api.get(JOBSETS, key.name)
-        return (
-            None if stored is None else ObjectVersion(stored["metadata"]["uid"], stored["metadata"]["resourceVersion"])
-        )
+        meta = (api.get(JOBSETS, key.name) or {}).get("metadata")
+        return ObjectVersion(meta["uid"], meta["resourceVersion"]) if meta else None
 
     return version
 

@@ -43,31 +43,23 @@ def pod(
     minimum: int | None = None,
     *,
     cpu: str = "1",
-    requests: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
     gates: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Json:
     """A pod of that group, or of none. `gates` are those of others, `spec` further fields of its spec."""
-    meta = membership_metadata(group, way, minimum, **(notes or {})) if group else {"labels": {}, "annotations": {}}
-    meta = {
-        "name": name,
-        "labels": meta["labels"] | dict(labels or {}),
-        "annotations": meta["annotations"] | dict(annotations or {}),
-    }
+    meta = {"name": name, **_membership(group, way, minimum, **(notes or {}))}
     held = {"schedulingGates": [{"name": gate} for gate in gates]} if gates else {}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template_spec(cpu, requests, **held, **spec)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template_spec(cpu, **held, **spec)}
 
 
-def template_spec(cpu: str = "1", requests: Mapping[str, str] | None = None, **spec: Any) -> Json:
+def _membership(group: str, way: Format, minimum: int | None, **notes: str) -> Json:
+    return membership_metadata(group, way, minimum, **notes) if group else {"labels": {}, "annotations": {}}
+
+
+def template_spec(cpu: str = "1", **spec: Any) -> Json:
     """The spec of a pod with one container that asks for so much."""
-    resources: Json = {"requests": {"cpu": cpu, **(requests or {})}}
-    # What is no core resource is never overcommitted: the API wants it as a limit as well.
-    if extended := {key: amount for key, amount in (requests or {}).items() if "/" in key}:
-        resources["limits"] = extended
-    container = {"name": "main", "image": "main", "resources": resources}
+    container = {"name": "main", "image": "main", "resources": {"requests": {"cpu": cpu}}}
     return {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container], **spec}
 
 
@@ -78,13 +70,11 @@ def job(
     way: Format = Format.SCHEDULER_PLUGINS,
     minimum: int | None = None,
     *,
-    cpu: str = "1",
     template: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Json:
     """An Indexed Job whose pods are of that group, or of none."""
-    meta = membership_metadata(group, way, minimum) if group else {"labels": {}, "annotations": {}}
-    body = {"metadata": meta, "spec": template_spec(cpu, **(template or {}))}
+    body = {"metadata": _membership(group, way, minimum), "spec": template_spec(**(template or {}))}
     wanted = {"completionMode": "Indexed", "parallelism": pods, "completions": pods, "backoffLimit": 0, **spec}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {**wanted, "template": body}}
 

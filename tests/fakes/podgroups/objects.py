@@ -143,13 +143,13 @@ def record(
     )
 
 
-def node(name: str = "n", *, labels: Json | None = None, status: Json | None = None, **allocatable: str) -> Json:
+def node(name: str = "n", *, labels: Json | None = None, **allocatable: str) -> Json:
     """A node with so much room; underscores stand for dashes."""
     amounts = {key.replace("_", "-"): value for key, value in allocatable.items()}
     return {
         "metadata": {"name": name, "resourceVersion": "7", "labels": {"kubernetes.io/hostname": name} | (labels or {})},
         "spec": {},
-        "status": {"allocatable": {"pods": "110"} | amounts} | (status or {}),
+        "status": {"allocatable": {"pods": "110"} | amounts},
     }
 
 

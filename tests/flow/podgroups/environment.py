@@ -159,11 +159,11 @@ class GroupEnvironment(BaseEnvironment):
         async with ObjectView(self.client, resource, self.namespace) as view:
             await view.until(lambda all_: home not in [one["metadata"]["name"] for one in all_], PATIENCE)
 
-    async def until_event(self, name: str, reason: str, text: str = "") -> str:
+    async def until_event(self, name: str, reason: str) -> str:
         """The message of our Event on an object of that name."""
 
         def reported(one: Json) -> bool:
-            return one["involvedObject"].get("name") == name and one["reason"] == reason and text in one["message"]
+            return (one["involvedObject"].get("name"), one["reason"]) == (name, reason)
 
         async with ObjectView(self.client, EVENTS, self.namespace) as view:
             found = await view.until(lambda all_: any(map(reported, all_)), PATIENCE)

@@ -87,27 +87,21 @@ class ManualEviction:
             return
 
 
-def job(name: str, pods: int, policy: Json | None = None, *, group: str = GANG, **spec: Any) -> Json:
-    more = spec if policy is None else {"podFailurePolicy": policy, **spec}
-    return manifests.job(name, group, pods, Format.ALIBABA, pods, **more)
+def job(name: str, pods: int, rules: Sequence[Json]) -> Json:
+    policy = {"podFailurePolicy": {"rules": rules}} if rules else {}
+    return manifests.job(name, GANG, pods, Format.ALIBABA, pods, **policy)
 
 
-def rule(action: str, **what: Any) -> Json:
-    return {"action": action, **what}
+def fails(operator: str, *values: int) -> Json:
+    return {"action": "FailJob", "onExitCodes": {"operator": operator, "values": values}}
 
 
-def exits(operator: str, *values: int) -> Json:
-    return {"operator": operator, "values": list(values)}
-
-
-DISRUPTED = [{"type": names.DISRUPTION_TARGET, "status": "True"}]
-POLICIES: dict[str, Json | None] = {
-    "no policy": None,
-    "fails on any code": {"rules": [rule("FailJob", onExitCodes=exits("NotIn", 0))]},
-    "fails on 143": {"rules": [rule("FailJob", onExitCodes=exits("In", 137, 143))]},
-    "ignores disruptions first": {
-        "rules": [rule("Ignore", onPodConditions=DISRUPTED), rule("FailJob", onExitCodes=exits("NotIn", 0))]
-    },
+DISRUPTED = {"action": "Ignore", "onPodConditions": [{"type": names.DISRUPTION_TARGET, "status": "True"}]}
+POLICIES = {
+    "no policy": [],
+    "fails on any code": [fails("NotIn", 0)],
+    "fails on 143": [fails("In", 137, 143)],
+    "ignores disruptions first": [DISRUPTED, fails("NotIn", 0)],
 }
 
 

@@ -33,16 +33,16 @@ from tests.flow.podgroups.evictions import (
 )
 
 
-async def halfway(stage: GroupEnvironment, rolling: ManualEviction, policy: str, pods: int = 4) -> list[str]:
+async def halfway(stage: GroupEnvironment, rolling: ManualEviction, policy: str) -> list[str]:
     """A Job whose gang is open: one pod has no place, one is bound and has not begun, the others run. Their UIDs."""
     assert stage.kubelets is not None
     stage.kubelets.inject_fault(PodFault(PodMatch(name="work-1-*"), slow_start=3600))
-    await stage.apply(job("work", pods, POLICIES[policy]))
-    held = await stage.until(all_held(pods))
+    await stage.apply(job("work", 4, POLICIES[policy]))
+    held = await stage.until(all_held(4))
     await rolling.open(one for one in held if not one["metadata"]["name"].startswith("work-3-"))
-    await stage.until_bound(pods - 1)  # so that it is always the last one that has no place
+    await stage.until_bound(3)  # so that it is always the last one that has no place
     await rolling.open(one for one in held if one["metadata"]["name"].startswith("work-3-"))
-    await stage.until(placed(pods - 2, pods - 1, pods))
+    await stage.until(placed(2, 3, 4))
     await add_finalizers(stage)
     return uids(held)
 

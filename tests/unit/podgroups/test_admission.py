@@ -15,14 +15,14 @@ from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import GANG
 
 
-def after(made: Json, groups: Groups | None = None, namespace: str = "team") -> Json:
+def after(made: Json, groups: Groups | None = None) -> Json:
     """The pod as it is stored. A second look changes nothing, and the first one has not touched what it was given."""
     reported, before = groups or Groups(), copy.deepcopy(made)
-    patch = admit_pod(made, namespace, reported)
+    patch = admit_pod(made, "team", reported)
     assert isinstance(patch, list)
     assert made == before
     stored: Json = applied(made, patch)
-    assert admit_pod(stored, namespace, reported) == []
+    assert admit_pod(stored, "team", reported) == []
     return stored
 
 

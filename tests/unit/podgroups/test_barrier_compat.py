@@ -162,9 +162,9 @@ def looking(*there: WorkloadSeen) -> preconditions.JobSetLookup:
     return lambda namespace, name: known.get((namespace, name))
 
 
-def of_train(name: str, jobset_name: str = "train", **more: Any) -> Json:
+def of_train(name: str, **more: Any) -> Json:
     made = pod(name, **more)
-    made["metadata"]["labels"] |= {names.JS_NAME: jobset_name}
+    made["metadata"]["labels"] |= {names.JS_NAME: "train"}
     return made
 
 

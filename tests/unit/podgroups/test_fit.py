@@ -45,12 +45,11 @@ def shape(count: int, selected: NodeSelection = ANYWHERE, **asked: int) -> PodSh
     return PodShape(selection=selected, requests=needed, count=count)
 
 
-def demand(*shapes: PodShape, minimum: int | None = None, **resources: int) -> GroupRequest:
+def demand(*shapes: PodShape) -> GroupRequest:
     return GroupRequest(
         key=PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="g"),
         shapes=shapes,
-        minimum=sum(it.count for it in shapes) if minimum is None else minimum,
-        resources={key: many * 1000 for key, many in resources.items()},
+        minimum=sum(it.count for it in shapes),
     )
 
 

@@ -80,8 +80,8 @@ def test_the_next_number_is_above_all_that_pods_and_record_have_had(
     assert generation.next_generation(group_snapshot(pod("a"), *pods, record=known)) == number
 
 
-def ended(name: str, owner: str, phase: str = "Succeeded", generation: int = 1, uid: str = "") -> Json:
-    return bound(name, generation, phase=phase, meta=made_by(owner, uid))
+def ended(name: str, owner: str, phase: str = "Succeeded") -> Json:
+    return bound(name, phase=phase, meta=made_by(owner))
 
 
 def next_one(name: str, owner: str, after: float = 1, uid: str = "") -> Json:
