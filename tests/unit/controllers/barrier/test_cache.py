@@ -77,7 +77,7 @@ def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
     made.jobset(None, jobset())
     seen = snapshot(made)
     assert (seen.workload, seen.jobs, seen.pods, seen.config_map) == (jobset(), (job(),), (pod(1),), config_map())
-    assert list(made.index.keys()) == [TRAIN]
+    assert (list(made.index.keys()), made.index.last_workload(TRAIN)) == ([TRAIN], jobset())
 
 
 def test_a_gang_without_any_object_takes_no_memory(woken: CacheHarness) -> None:

@@ -60,8 +60,7 @@ async def test_two_groups_are_never_promised_the_same_room(cluster: InMemoryClus
         await run_for(30)
         assert cluster.ungated_pods() == ["a", "b"], "the room is taken for good"
         assert running.metric("waiting", reason=names.REASON_WAITING_FOR_CAPACITY) == 1
-        assert running.metric("longest_wait_seconds") >= 60
-        cluster.patch_object(NODES, "n", {"status": {"allocatable": {"cpu": "8"}}}, "")
+        add_node(cluster, "m", cpu="4")
         await run_for()
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
 
@@ -173,6 +172,18 @@ async def test_an_exception_about_one_group_stops_no_other(
         mended.append(True)
         await run_for(100)
         assert cluster.ungated_pods() == ["a", "b", "c"]
+
+
+async def test_fit_opens_nothing_that_does_not_fit(cluster: InMemoryCluster) -> None:
+    add_node(cluster, cpu="1")
+    cluster.create_group("one", "a", minimum=1, spec=BIG)
+    async with running_controller(cluster) as running:
+        await run_for(600)
+        assert cluster.ungated_pods() == []
+        assert running.metric("longest_wait_seconds") >= 600
+        cluster.patch_object(NODES, "n", {"status": {"allocatable": {"cpu": "2"}}}, "")
+        await run_for()
+        assert cluster.ungated_pods() == ["a"]
 
 
 # --- Nodes that the anti-affinity of bound pods closes ----------------------------------------------------------------
