@@ -96,28 +96,19 @@ async def join(stage: GroupEnvironment, gang: str, count: int, *, first: int = 0
         await stage.client.create(PODS, stage.here(one), stage.namespace)
 
 
-async def until_reported(stage: GroupEnvironment, gang: str, reason: str, text: str = "") -> None:
-    await until_reason(stage, gang, reason, text, GROUPS)
-
-
-async def until_placed(stage: GroupEnvironment, **gangs: int) -> list[Json]:
-    """Until so many pods of each gang have a node."""
-    return await stage.until(lambda pods: all(bound_count(pods, gang, GROUPS) == many for gang, many in gangs.items()))
-
-
 async def test_all_gangs_open_in_one_decision_once_each_has_gathered(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "4"}) as stage:
         both = [f"{stage.namespace}/ps", f"{stage.namespace}/worker"]
         await say(stage, "ps", 1, *both)
         await join(stage, "ps", 1)
-        await until_reported(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker: not there yet")
+        await until_reason(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker: not there yet", GROUPS)
         await say(stage, "worker", 3, *both)
         await join(stage, "worker", 2)
-        await until_reported(stage, "worker", names.REASON_GATHERING, "2/3")
-        await until_reported(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker")
+        await until_reason(stage, "worker", names.REASON_GATHERING, "2/3", GROUPS)
+        await until_reason(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker", GROUPS)
         assert all(map(gated, stage.pods.all()))
         await join(stage, "worker", 1, first=2)
-        await until_placed(stage, ps=1, worker=3)
+        await stage.until(lambda pods: [bound_count(pods, it, GROUPS) for it in ("ps", "worker")] == [1, 3])
         found = await stage.recorded("ps", GROUPS)
         assert [(key.name, generation) for key, generation in found.gangs] == [("ps", 1), ("worker", 1)]
 
@@ -182,11 +173,6 @@ EACH = 6
 """Pods of each gang, and its minimum."""
 
 
-def in_turn() -> list[Json]:
-    """A0, B0, A1, B1 and so on."""
-    return [manifests.pod(f"{name}{number}", name) for number in range(EACH) for name in "ab"]
-
-
 def whole(pods: list[Json]) -> list[str]:
     return [name for name in "ab" if bound_count(pods, name) >= EACH]
 
@@ -211,7 +197,8 @@ async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupEnviron
             await stage.make_group(name, EACH)
         checker = UngateChecker()
         looking = asyncio.create_task(stage.pods.until(checker.look, 3600))
-        await stage.create(*in_turn(), at_once=1)
+        in_turn = (manifests.pod(f"{name}{number}", name) for number in range(EACH) for name in "ab")
+        await stage.create(*in_turn, at_once=1)
         (first,) = whole(await stage.until(lambda pods: bool(whole(pods))))
         second = "b" if first == "a" else "a"
         await stage.until_group(second, lambda it: f"needs {EACH} cpu, {ALL - EACH} free" in str(it))

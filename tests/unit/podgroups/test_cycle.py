@@ -76,22 +76,6 @@ def test_priority_comes_before_age_and_age_before_the_name() -> None:
     assert list(judged(*groups, nodes=[node(9)])) == ["high", "old", "a", "b", "young"]
 
 
-def test_a_small_group_that_fits_passes_a_large_one_that_does_not() -> None:
-    assert reported(waiting("large", 8, created=1), waiting("small", 2, created=2), nodes=[node(4)]) == {
-        "large": "WaitingForCapacity: needs 8 cpu, 4 free",
-        "small": "opened",
-    }
-
-
-def test_but_only_until_the_large_one_has_waited_too_long() -> None:
-    large = waiting("large", 8, created=1, ready_since=NOW - STARVATION)
-    assert reported(large, waiting("small", 2, created=2), nodes=[node(4)])["small"] == (
-        "BehindOther: behind team/large, which has waited too long for cpu to be passed"
-    )
-    elsewhere = waiting("small", 2, created=2, on="m")
-    assert reported(large, elsewhere, nodes=[node(4)])["small"] == "opened"
-
-
 def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_long_it_has_waited() -> None:
     """Under Probe it is the next to be tried all the same."""
     empty = msgspec.structs.replace(node(4), empty={"cpu": 6000, "pods": 99_000})

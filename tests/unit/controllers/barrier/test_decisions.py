@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.fakes.embedded_controller import GANG, SPACE, embedded_controller
 from tests.fakes.faults import ALWAYS, Match, Rule
 
@@ -102,31 +101,3 @@ async def test_a_release_with_a_living_watch_reads_no_pods(seconds: float, *, st
         await at.make(pods=3, timeout=None)
         await at.until_verdict()
         assert reads.struck == 0
-
-
-@pytest.mark.parametrize("when", ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"])
-async def test_a_clock_that_a_user_sets_to_what_cannot_be_moves_no_timeout(when: str) -> None:
-    async with embedded_controller() as at:
-        at.kubelets.inject_fault(NO_ROOM)
-        await at.make(timeout=60)
-        await asyncio.sleep(30)
-        gate = await at.config_map()
-        generation, _, first = gate["data"][names.KEY_WAITING_SINCE].rpartition(" ")
-        gate["data"][names.KEY_WAITING_SINCE] = f"{generation} {when}"
-        await at.client.replace(CONFIGMAPS, gate)
-        await asyncio.sleep(1)
-        again = (await at.config_map())["data"][names.KEY_WAITING_SINCE].rpartition(" ")[2]
-        # By the pod's status, which has whole seconds.
-        assert abs((datetime.fromisoformat(again) - datetime.fromisoformat(first)).total_seconds()) <= 1
-        await asyncio.sleep(25)
-        assert await at.verdict() is None
-        assert (await at.until_verdict(10)).kind is VerdictKind.TIMEOUT
-
-
-async def test_a_node_whose_clock_is_an_hour_behind_fails_no_gang() -> None:
-    """No barrier starts before its pod was created."""
-    async with embedded_controller(nodes=(FakeNode("a", 1, clock_skew=-3600), FakeNode("b", 10))) as at:
-        at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=100.0))
-        await at.make(pods=3, timeout=300)
-        verdict = await at.until_verdict()
-        assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 3 pods started")

@@ -64,9 +64,7 @@ HELD = {
     "not-started": ((pod(0), waiting_pod(1)), 1),
     "passed": ((pod(0), pod(1, stage=BarrierStage.PASSED)), 1),
     "leaving": ((pod(0), pod(1, deleting=True)), 1),
-    "failed": ((pod(0), pod(1, phase="Failed")), 1),
     "done": ((pod(0), pod(1, phase="Succeeded")), 1),
-    "old-attempt": ((pod(0), pod(1, attempt=7)), 1),
     "old-life": ((pod(0), pod(1, workload_uid="another life")), 1),
     "no-target": ((pod(0), pod(1, replicated="leader")), 1),
 }

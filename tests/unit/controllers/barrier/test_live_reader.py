@@ -99,12 +99,9 @@ async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: LiveReader, ap
 
 
 @pytest.mark.parametrize("kind", [JOBS, PODS])
-@pytest.mark.parametrize("error", [ServerError(500), Unreachable("reset")])
-async def test_without_a_look_there_is_no_verdict(
-    look: LiveReader, api_calls: CallBlocker, kind: object, error: KubeError
-) -> None:
-    api_calls.fail = lambda call: error if call.kind == kind else None
-    with pytest.raises(type(error)):
+async def test_without_a_look_there_is_no_verdict(look: LiveReader, api_calls: CallBlocker, kind: object) -> None:
+    api_calls.fail = lambda call: ServerError(500) if call.kind == kind else None
+    with pytest.raises(ServerError):
         await look.refresh(STALE)
 
 
@@ -148,10 +145,9 @@ async def test_what_a_kubelet_cannot_do_is_reported_in_its_words(api: Api, look:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)
     store_pod(api, 1, job, runs=False)
-    pod = api.get(PODS, "train-workers-0-1")
-    assert pod is not None
+    uid = api.known(PODS, "train-workers-0-1")["metadata"]["uid"]
     words = 'MountVolume.SetUp failed: secret "tokens" not found'
-    tell(api, "Pod", "train-workers-0-1", "FailedMount", words, uid=pod["metadata"]["uid"])
+    tell(api, "Pod", "train-workers-0-1", "FailedMount", words, uid=uid)
     seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1, pending=PendingCause(reason=PendingReason.STARTING)))
     assert reasons(await look.refresh(seen)) == [("workers-0/1", PendingReason.STARTING, f"FailedMount: {words}")]
 

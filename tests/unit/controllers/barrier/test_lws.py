@@ -26,7 +26,6 @@ from tests.fakes.start_group_controller import PASSED, RUNS, SPACE, addressed
 from tests.fakes.wire_objects import TEN_O_CLOCK
 
 NAME = "vllm-2.lws.group-scheduling"
-TIMEOUT = {names.CONFIG: '{"timeoutAfterSeconds": 60}'}
 
 
 @pytest.fixture
@@ -95,20 +94,6 @@ async def test_a_live_pod_without_barrier_opens_the_gate_at_once(vllm: LwsContro
     ((kind, uid, reason, message),) = vllm.events
     assert (kind, uid, reason) == ("LeaderWorkerSet", LWS_UID, "GateMissing")
     assert message.startswith("lws/vllm/2: gate opened with 1/3 pods started: the pod vllm-2-1 carries no ")
-
-
-async def test_a_timeout_names_who_is_missing_and_the_annotation_of_now_decides_what_follows(
-    vllm: LwsController,
-) -> None:
-    lenient = {names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}
-    vllm.show(leader_worker_set(notes=lenient), worker_set(), leader_pod("A", RUNS, notes=TIMEOUT), worker_pod(1))
-    await vllm.reconcile()
-    vllm.show(leader_worker_set())
-    await asyncio.sleep(60)
-    await vllm.reconcile()
-    found = vllm.decided_on("A")
-    assert (found.kind, found.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
-    assert found.message.startswith("timed out after 60s: 1/2 pods started")
 
 
 async def test_bypass_on_the_leader_worker_set_opens_groups_that_are_there_and_that_come(vllm: LwsController) -> None:
