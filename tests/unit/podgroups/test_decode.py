@@ -220,7 +220,8 @@ def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> N
 @pytest.mark.parametrize("text", ["", "{}", "null", "[1]", '{"generation": "x"}', "\u0000", "{" * 100_000])
 def test_a_record_that_cannot_be_read_is_a_problem_and_not_the_same_as_none(text: str) -> None:
     on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: text}))
-    on_map, without = (read_config_map(it) for it in (config_map(key(), text), config_map(key()) | {"data": None}))
+    on_map = read_config_map(config_map(key(), text))
+    without = read_config_map(config_map(key()) | {"data": None})
     assert without is not None
     assert (without.record, without.problem) == (None, None)
     assert on_map is not None

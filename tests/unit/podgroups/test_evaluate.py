@@ -113,7 +113,7 @@ def test_while_one_gang_is_taken_back_the_others_wait() -> None:
     assert reported(gang("a", "a", "b"), other, nodes=(room(9),)) == {"a": words}
 
 
-def test_a_back_off_holds_a_group_that_has_room_and_gathers() -> None:
+def test_a_back_off_holds_a_group_that_has_room_and_gathers_and_one_that_is_given_up_waits_for_ever() -> None:
     back = taken_back("g", NOW + 5)
     assert reported(waiting("g", record=back), nodes=(room(9),)) == {"g": "RolledBack: taken back once: late"}
     assert reported(waiting("g", pods=1, record=back), nodes=(room(9),)) == {"g": "RolledBack: taken back once: late"}
@@ -201,8 +201,11 @@ def test_what_its_own_pods_have_is_not_asked_for_again() -> None:
     spec = {"minMember": 4, "minResources": {"cpu": "2"}}
     seen = group_snapshot(*(bound(f"b{it}", 0, held="") for it in range(3)), pod("d"), group=pod_group("g", spec=spec))
     assert reported(seen, nodes=(room(1),), bound=lambda _: True) == {"g": "opened"}
-    all_bound = group_snapshot(bound("a", 0, held=""), group=pod_group("g", spec={"minMember": 1}))
-    assert reported(all_bound, nodes=(room(9),)) == {}, "nor anything where no pod is held"
+
+
+def test_a_group_without_gated_pods_is_not_admitted() -> None:
+    seen = group_snapshot(bound("a", 0, held=""), group=pod_group("g", spec={"minMember": 1}))
+    assert reported(seen, nodes=(room(9),)) == {}
 
 
 def test_quota_holds_a_group_as_room_does() -> None:

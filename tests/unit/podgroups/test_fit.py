@@ -123,7 +123,7 @@ def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
 @pytest.mark.parametrize(
     ("toleration", "admitted"),
     [
-        (GPU["tolerations"][0], True),
+        ({"key": "gpu", "operator": "Exists"}, True),
         ({"operator": "Exists"}, True),
         ({"key": "gpu", "value": "yes"}, True),
         ({"key": "gpu", "value": "no"}, False),
@@ -134,6 +134,9 @@ def test_taints_and_tolerations(toleration: Json, admitted: bool) -> None:
     node = read_node(NODE).node
     assert constraints.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
     assert constraints.pod_node_selection({}).matches(node), "the domain does not depend on taints"
+
+
+def test_a_cordoned_node_takes_nobody_new() -> None:
     assert not ANYWHERE.admits(read_node({"metadata": {"name": "n"}, "spec": {"unschedulable": True}}).node)
 
 
@@ -162,8 +165,11 @@ def test_only_nodes_that_take_the_pods_count() -> None:
     nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
     assert lacks(nodes, demand(shape(2, zone, cpu=1))) == "needs 2 cpu, 1 free"
     assert Domains(nodes).domain_of([shape(1, zone)]) == {"a"}
-    in_all = lacks([room("a", cpu=4), room("b", cpu=2)], demand(shape(2, cpu=3)))
-    assert in_all == "1 of 2 pods have room: what is free is spread over too many nodes"
+
+
+def test_room_in_all_that_is_nowhere_in_one_piece_is_reported_as_that() -> None:
+    answer = lacks([room("a", cpu=4), room("b", cpu=2)], demand(shape(2, cpu=3)))
+    assert answer == "1 of 2 pods have room: what is free is spread over too many nodes"
 
 
 def test_room_for_two_shapes_is_certain_only_if_no_order_can_spoil_it() -> None:

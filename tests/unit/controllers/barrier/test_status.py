@@ -15,7 +15,6 @@ from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, 
 from jobset_gate.kube.errors import (
     Conflict,
     Forbidden,
-    InvalidResponse,
     KubeError,
     ServerError,
     Unreachable,
@@ -240,9 +239,7 @@ async def test_an_event_says_what_the_condition_says(square: ConditionHarness, r
 # --- What cannot be said is tried again later, and nothing else waits for it -----------------------------------------
 
 
-@pytest.mark.parametrize(
-    "error", [ServerError(500), Forbidden(403), Unreachable("silence"), InvalidResponse("rubbish")]
-)
+@pytest.mark.parametrize("error", [ServerError(500), Forbidden(403), Unreachable("silence")])
 async def test_what_could_not_be_said_is_counted_and_tried_again_after_a_while(
     square: ConditionHarness, api_calls: CallBlocker, error: KubeError
 ) -> None:
