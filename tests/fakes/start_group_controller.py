@@ -104,8 +104,10 @@ class StartGroupController(ControllerHarness):
         for name in names_:
             self.api.remove(PODS, name, namespace=SPACE)
 
-    async def reconcile(self, key: GangKey | None = None) -> float | None:
-        """One pass, and the write of the condition that it asked for."""
+    async def reconcile(self, *bodies: Json, key: GangKey | None = None) -> float | None:
+        """These objects are shown, then one pass, and the write of the condition that it asked for."""
+        if bodies:
+            self.show(*bodies)
         key = key or self.key
         again = await self.reconciler.reconcile(key)
         await self.status.reconcile(key)

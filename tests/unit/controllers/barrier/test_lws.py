@@ -45,8 +45,7 @@ def successor(vllm: LwsController) -> LwsController:
 
 
 async def test_the_config_map_goes_with_the_leader_pod_and_looks_like_a_jobsets(vllm: LwsController) -> None:
-    vllm.show(leader_pod("A"))
-    await vllm.reconcile()
+    await vllm.reconcile(leader_pod("A"))
     stored = vllm.api.known(CONFIGMAPS, NAME, SPACE)
     meta = stored["metadata"]
     assert (meta["labels"], meta["annotations"]) == (
@@ -79,8 +78,7 @@ async def test_a_worker_that_is_replaced_passes_at_once(vllm: LwsController) -> 
     await vllm.reconcile()
     vllm.watch()
     written = vllm.kept["A"]
-    vllm.show(leader_pod("A", PASSED), worker_pod(1, "A", RUNS, uid="new"))
-    await vllm.reconcile()
+    await vllm.reconcile(leader_pod("A", PASSED), worker_pod(1, "A", RUNS, uid="new"))
     assert [it.uid for it in vllm.seen.pods if it.workload_uid == "A"] == ["A", "new"]
     assert vllm.kept["A"] == written
 
@@ -132,8 +130,7 @@ async def test_of_an_empty_group_nothing_is_kept(vllm: LwsController) -> None:
 
 
 async def test_groups_that_wait_in_one_leader_worker_set_are_no_two_owners(vllm: LwsController) -> None:
-    vllm.show(leader_worker_set(2), leader_pod("A", RUNS), leader_pod("F", RUNS, group=1))
-    await vllm.reconcile()
+    await vllm.reconcile(leader_worker_set(2), leader_pod("A", RUNS), leader_pod("F", RUNS, group=1))
     assert vllm.events == []
 
 
@@ -141,13 +138,11 @@ async def test_workers_of_a_leader_deleted_in_the_background_count_for_no_other(
     """The next leader exists before they go, and before the StatefulSet of its own."""
     vllm.show(worker_set("A"), leader_pod("A", RUNS), worker_pod(1, "A", RUNS))
     vllm.remove("vllm-2")
-    vllm.show(leader_pod("B", RUNS))
-    await vllm.reconcile()
+    await vllm.reconcile(leader_pod("B", RUNS))
     assert (vllm.verdict_on("B"), vllm.cache.is_pod_waiting(GROUP, "A-1")) == (None, False)
     assert [it.uid for it in vllm.seen.pods] == ["B"]
     vllm.remove("vllm-2-1")
-    vllm.show(worker_set("B"), worker_pod(1, "B", RUNS))
-    await vllm.reconcile()
+    await vllm.reconcile(worker_set("B"), worker_pod(1, "B", RUNS))
     assert vllm.verdict_on("B") is not None
 
 
@@ -160,8 +155,7 @@ async def test_pods_that_were_all_replaced_while_nobody_was_there_wait_for_each_
     later = successor(vllm)
     await later.reconcile()
     assert later.verdict_on("B") is None
-    later.show(worker_pod(1, "B", RUNS))
-    await later.reconcile()
+    await later.reconcile(worker_pod(1, "B", RUNS))
     assert later.verdict_on("B") is not None
 
 
@@ -181,7 +175,7 @@ async def test_each_start_of_each_leader_is_an_event_on_the_leader_worker_set(vl
     vllm.show(leader_worker_set(3))
     for leader, group in (("A", 2), ("F", 1)):
         vllm.start_group(leader, RUNS, group=group)
-        await vllm.reconcile(GROUP._replace(name=f"vllm-{group}"))
+        await vllm.reconcile(key=GROUP._replace(name=f"vllm-{group}"))
     vllm.remove("vllm-2", "vllm-2-1")
     vllm.start_group("B", RUNS)
     await vllm.reconcile()

@@ -92,7 +92,7 @@ async def test_it_is_true_once_every_group_below_replicas_has_started(vllm: LwsC
     for group, leader in enumerate("AB"):
         assert (await vllm.write_condition())[0] == "False"
         vllm.start_group(leader, RUNS, group=group)
-        await vllm.reconcile(GROUP._replace(name=f"vllm-{group}"))
+        await vllm.reconcile(key=GROUP._replace(name=f"vllm-{group}"))
     assert await vllm.write_condition() == ("True", "AllPodsStarted", "all 2 groups have started")
 
 
@@ -101,9 +101,8 @@ async def test_a_surplus_group_of_a_rolling_update_does_not_count(
     vllm: LwsController, started: int, status: str
 ) -> None:
     vllm.start_group("A", RUNS, group=started)
-    await vllm.reconcile(GROUP._replace(name=f"vllm-{started}"))
-    vllm.show(leader_pod("C", RUNS, group=2 - started))
-    await vllm.reconcile(GROUP._replace(name=f"vllm-{2 - started}"))
+    await vllm.reconcile(key=GROUP._replace(name=f"vllm-{started}"))
+    await vllm.reconcile(leader_pod("C", RUNS, group=2 - started), key=GROUP._replace(name=f"vllm-{2 - started}"))
     assert (await vllm.write_condition())[0] == status
 
 
@@ -120,7 +119,7 @@ async def test_it_has_no_observed_generation_and_keeps_conditions_of_others(vllm
 
 async def test_another_leader_turns_it_false_at_once(vllm: LwsController) -> None:
     vllm.start_group("A", RUNS, group=0)
-    await vllm.reconcile(GROUP._replace(name="vllm-0"))
+    await vllm.reconcile(key=GROUP._replace(name="vllm-0"))
     assert (await vllm.write_condition())[0] == "True"
     vllm.remove("vllm-0", "vllm-0-1")
     vllm.show(leader_pod("B", group=0))
@@ -130,19 +129,18 @@ async def test_another_leader_turns_it_false_at_once(vllm: LwsController) -> Non
 async def test_a_leader_that_ends_turns_it_false(vllm: LwsController, monkeypatch: pytest.MonkeyPatch) -> None:
     vllm.start_group("A", RUNS, group=0)
     key = GROUP._replace(name="vllm-0")
-    await vllm.reconcile(key)
+    await vllm.reconcile(key=key)
     assert (await vllm.write_condition())[0] == "True"
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(vllm.conditions, "on_change", asked.append)
-    vllm.show(leader_pod("A", RUNS, group=0, meta={"deletionTimestamp": "2026-08-01T10:00:31Z"}))
-    await vllm.reconcile(key)
+    await vllm.reconcile(leader_pod("A", RUNS, group=0, meta={"deletionTimestamp": "2026-08-01T10:00:31Z"}), key=key)
     assert asked == [(SPACE, "vllm")], "by the pass"
     assert (await vllm.write_condition())[0] == "False"
 
 
 async def test_a_successor_says_the_same_before_any_pass(vllm: LwsController) -> None:
     vllm.start_group("A", RUNS, group=0)
-    await vllm.reconcile(GROUP._replace(name="vllm-0"))
+    await vllm.reconcile(key=GROUP._replace(name="vllm-0"))
     said = await vllm.write_condition()
     later = LwsController(vllm.api, vllm.memory, vllm.clock)
     calls = len(vllm.memory.calls)
@@ -151,11 +149,9 @@ async def test_a_successor_says_the_same_before_any_pass(vllm: LwsController) ->
 
 async def test_progress_is_written_at_most_every_interval(vllm: LwsController) -> None:
     key = GROUP._replace(name="vllm-0")
-    vllm.show(worker_set(group=0), leader_pod("A", RUNS, group=0, size=3), worker_pod(1, group=0))
-    await vllm.reconcile(key)
+    await vllm.reconcile(worker_set(group=0), leader_pod("A", RUNS, group=0, size=3), worker_pod(1, group=0), key=key)
     before = await vllm.write_condition()
-    vllm.show(worker_pod(1, "A", RUNS, group=0))
-    await vllm.reconcile(key)
+    await vllm.reconcile(worker_pod(1, "A", RUNS, group=0), key=key)
     assert await vllm.write_condition() == before
     assert await vllm.conditions.reconcile(PARENT) == 15.0
     await asyncio.sleep(15)

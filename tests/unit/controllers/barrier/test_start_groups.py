@@ -41,8 +41,7 @@ async def ring(api: Api, memory: MemoryClient) -> StartGroupController:
 
 async def released(ring: StartGroupController) -> StartGroupController:
     """Attempt 0 has started: the pods a and b."""
-    ring.show(member("a", RUNS), member("b", RUNS))
-    await ring.reconcile()
+    await ring.reconcile(member("a", RUNS), member("b", RUNS))
     ring.watch()
     return ring
 
@@ -51,20 +50,17 @@ async def released(ring: StartGroupController) -> StartGroupController:
 
 
 async def test_the_last_pod_opens_the_gate(ring: StartGroupController) -> None:
-    ring.show(member("ring-0", RUNS), member("ring-1"))
-    await ring.reconcile()
+    await ring.reconcile(member("ring-0", RUNS), member("ring-1"))
     assert (ring.verdict, ring.attempt, ring.members, ring.state[0]) == (None, 0, {"ring-0", "ring-1"}, "False")
     assert ring.state[1].startswith("WaitingForPods: 1/2 pods started; missing: 1 pod: Starting")
     assert "(ring-1)" in ring.state[1]
-    ring.show(member("ring-1", RUNS))
-    await ring.reconcile()
+    await ring.reconcile(member("ring-1", RUNS))
     assert ring.decided.cause == names.REASON_STARTED
     assert ring.state == ("True", f"AllPodsStarted: all 2 pods started (uid {OWNER}, attempt 0, epoch 0)")
 
 
 async def test_the_config_map_is_found_by_the_groups_name_and_goes_with_the_owner(ring: StartGroupController) -> None:
-    ring.show(member("ring-0"))
-    await ring.reconcile()
+    await ring.reconcile(member("ring-0"))
     meta = ring.stored["metadata"]
     assert meta["labels"] == {
         "jobset-gate.dev/gate": "true",
@@ -105,8 +101,7 @@ async def test_a_timeout_names_the_pods_that_are_missing(ring: StartGroupControl
 async def test_pods_of_another_owner_change_nothing_about_a_timeout(ring: StartGroupController, other: Json) -> None:
     """The label selects the pods of both owners, and a timeout is decided after they are listed."""
     ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
-    ring.show(*(member(it, RUNS, ownerReferences=[LAUNCHER], **other) for it in ("c", "d")))
-    await ring.reconcile()
+    await ring.reconcile(*(member(it, RUNS, ownerReferences=[LAUNCHER], **other) for it in ("c", "d")))
     await asyncio.sleep(60)
     await ring.reconcile()
     assert (ring.decided.kind, ring.members) == (VerdictKind.TIMEOUT, {"a", "b"})
@@ -144,19 +139,16 @@ async def test_pods_that_were_all_replaced_wait_for_each_other_though_no_control
     await successor.reconcile()
     assert (successor.verdict, successor.attempt, successor.members) == (None, 1, {"c"})
     assert successor.state[0] == "False"
-    successor.show(member("d", RUNS))
-    await successor.reconcile()
+    await successor.reconcile(member("d", RUNS))
     assert (successor.decided.generation.attempt, successor.members) == (1, {"c", "d"})
 
 
 async def test_the_whole_timeout_begins_again_with_the_next_attempt(ring: StartGroupController) -> None:
-    ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
-    await ring.reconcile()
+    await ring.reconcile(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
     await asyncio.sleep(50)
     ring.remove("a", "b")
     later = status(BARRIER, running="2026-08-01T10:01:20Z")
-    ring.show(member("c", later, notes=TIMEOUT), member("d", notes=TIMEOUT))
-    await ring.reconcile()
+    await ring.reconcile(member("c", later, notes=TIMEOUT), member("d", notes=TIMEOUT))
     await asyncio.sleep(50)
     await ring.reconcile()
     assert (ring.attempt, ring.verdict) == (1, None)
@@ -168,8 +160,7 @@ async def test_the_whole_timeout_begins_again_with_the_next_attempt(ring: StartG
 async def test_one_pod_that_is_replaced_keeps_the_attempt_and_is_released(ring: StartGroupController) -> None:
     await released(ring)
     ring.remove("b")
-    ring.show(member("a", PASSED), member("e", RUNS))
-    await ring.reconcile()
+    await ring.reconcile(member("a", PASSED), member("e", RUNS))
     assert (ring.attempt, ring.verdict is not None) == (0, True)
     assert [pod.attempt for pod in ring.seen.pods if pod.uid == "e"] == [0]
 
@@ -211,8 +202,7 @@ def events(api: Api) -> list[tuple[str, str, str]]:
 
 
 async def test_a_pod_without_barrier_opens_the_gate_and_is_named(ring: StartGroupController) -> None:
-    ring.show(member("a", RUNS, size="3"), member("b", size="3", init=()))
-    await ring.reconcile()
+    await ring.reconcile(member("a", RUNS, size="3"), member("b", size="3", init=()))
     assert (ring.decided.kind, ring.decided.cause) == (VerdictKind.RELEASE, names.REASON_GATE_MISSING)
     ((kind, reason, message),) = events(ring.api)
     assert (kind, reason) == ("StatefulSet", "GateMissing")
@@ -221,8 +211,7 @@ async def test_a_pod_without_barrier_opens_the_gate_and_is_named(ring: StartGrou
 
 async def test_a_pod_without_barrier_that_is_gone_opens_nothing(ring: StartGroupController) -> None:
     """The group's first passes read the pods anyway, before they create the ConfigMap."""
-    ring.show(member("a", RUNS, size="3"))
-    await ring.reconcile()
+    await ring.reconcile(member("a", RUNS, size="3"))
     ring.show(member("b", size="3", init=()))
     ring.remove("b")
     assert (ring.seen.workload.bare_pod, is_config_map_canonical(ring.seen)) == ("b", True)
@@ -234,8 +223,7 @@ async def test_a_pod_without_barrier_that_is_gone_opens_nothing(ring: StartGroup
 
 
 async def test_pods_that_differ_are_named_once_and_the_most_patient_values_count(ring: StartGroupController) -> None:
-    ring.show(member("a", RUNS, size="2"), member("b", RUNS, size="3"))
-    await ring.reconcile()
+    await ring.reconcile(member("a", RUNS, size="2"), member("b", RUNS, size="3"))
     await ring.reconcile()
     assert ring.verdict is None
     assert "2/3 pods started; not all its pods say the same" in ring.state[1]
@@ -246,9 +234,8 @@ async def test_pods_that_differ_are_named_once_and_the_most_patient_values_count
 
 
 async def test_one_name_that_waits_under_two_owners_is_reported_on_both(ring: StartGroupController) -> None:
-    ring.show(member("a", RUNS), member("b", ownerReferences=[LAUNCHER]))
-    await ring.reconcile()
-    await ring.reconcile(GangKey(SPACE, "ring.job-uid", "startgroup"))
+    await ring.reconcile(member("a", RUNS), member("b", ownerReferences=[LAUNCHER]))
+    await ring.reconcile(key=GangKey(SPACE, "ring.job-uid", "startgroup"))
     assert {event[:2] for event in events(ring.api)} == {("StatefulSet", "TwoOwners"), ("Job", "TwoOwners")}
     sentence = "a start group has one owner: leave the launcher out, and set launcherCreationPolicy WaitForWorkersReady"
     assert all(message.endswith(sentence) for _, _, message in events(ring.api))
@@ -270,8 +257,7 @@ async def test_an_owner_that_can_never_have_enough_pods_is_the_reason(
     if policy:
         meta, spec = {"name": "ring", "namespace": SPACE}, {"replicas": replicas, "podManagementPolicy": policy}
         ring.api.put(STATEFUL_SETS, {"metadata": meta | {"uid": OWNER}, "spec": spec})
-    ring.show(member("a", RUNS, size="8"))
-    await ring.reconcile()
+    await ring.reconcile(member("a", RUNS, size="8"))
     assert ring.state[1].startswith("WaitingForPods: ")
     await asyncio.sleep(FIRST_READ_AFTER)
     await ring.reconcile()

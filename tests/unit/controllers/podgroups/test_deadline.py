@@ -134,6 +134,15 @@ def suspended(cluster: InMemoryCluster, name: str) -> bool:
     return bool(cluster.stored(JOBS, "team", name)["spec"].get("suspend"))
 
 
+def refuse(cluster: InMemoryCluster, verb: str, message: str, name: str = "") -> None:
+    """A policy refuses such writes, or those to this object."""
+
+    def policy(asked: str, _: Resource, about: str, __: Any) -> KubeError | None:
+        return Forbidden(403, "Forbidden", message) if asked == verb and name in ("", about) else None
+
+    cluster.fault = policy
+
+
 def told(cluster: InMemoryCluster) -> set[str]:
     """Why something could not be taken back."""
     return {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
@@ -141,12 +150,7 @@ def told(cluster: InMemoryCluster) -> set[str]:
 
 async def test_a_refused_suspension_is_reported_and_stops_no_other(cluster: InMemoryCluster) -> None:
     """A policy of the cluster does not let us suspend a Job: the rest is taken back all the same."""
-
-    def policy(verb: str, resource: Resource, name: str, _: Any) -> KubeError | None:
-        refused = (verb, resource, name) == ("patch", JOBS, "one")
-        return Forbidden(403, "Forbidden", "policy no-suspend denied the request") if refused else None
-
-    cluster.fault = policy
+    refuse(cluster, "patch", "policy no-suspend denied the request", "one")
     async with running_controller(cluster, OFF):
         cluster.create_group("g", "a", minimum=3, terms=WAIT, meta=job(cluster, "one"))
         cluster.create_group("g", "b", meta=job(cluster, "two"))
@@ -178,10 +182,7 @@ async def test_a_job_that_kueue_has_taken_over_is_left_suspended(cluster: InMemo
 
 
 async def test_a_pod_that_may_not_get_the_disruption_condition_is_not_deleted(cluster: InMemoryCluster) -> None:
-    def policy(verb: str, _: Resource, name: str, __: Any) -> KubeError | None:
-        return Forbidden(403, "Forbidden", "no conditions") if (verb, name) == ("patch status", "a") else None
-
-    cluster.fault = policy
+    refuse(cluster, "patch status", "no conditions", "a")
     async with running_controller(cluster, OFF):
         meta = made_by("r", kind="ReplicaSet")
         cluster.create_group("g", "a", "b", minimum=2, terms=WAIT, meta=meta)
@@ -195,10 +196,7 @@ async def test_a_pod_that_may_not_get_the_disruption_condition_is_not_deleted(cl
 
 
 async def test_of_many_refusals_a_few_are_listed_and_each_is_cut(cluster: InMemoryCluster) -> None:
-    def policy(verb: str, *_: Any) -> KubeError | None:
-        return Forbidden(403, "Forbidden", "no " * 1000) if verb == "patch status" else None
-
-    cluster.fault = policy
+    refuse(cluster, "patch status", "no " * 1000)
     async with running_controller(cluster, OFF):
         pods = [f"p{number:02}" for number in range(20)]
         cluster.create_group("g", *pods, minimum=20, terms=WAIT, meta=made_by("r", kind="ReplicaSet"))

@@ -153,7 +153,11 @@ async def settled(at: StatusHarness, shown: GroupSnapshot, why: GroupReason | No
 # --- Fields of the status ---------------------------------------------------------------------------------------------
 
 
-async def test_all_fields_of_the_kind_are_written_at_once_and_a_condition(api: StatusApi) -> None:
+async def test_all_fields_of_the_kind_are_written_at_once_and_our_condition_beside_others(
+    api: StatusApi,
+) -> None:
+    theirs = {"type": "Theirs", "status": "True"}
+    api.set_group(status={"conditions": [theirs]})
     async with status_harness(api) as at:
         await settled(at, seen(api, pod("a"), pod("b")))
         assert api.status == {
@@ -162,13 +166,14 @@ async def test_all_fields_of_the_kind_are_written_at_once_and_a_condition(api: S
             "succeeded": 0,
             "failed": 0,
             "conditions": [
+                theirs,
                 {
                     "type": "GangSatisfied",
                     "status": "False",
                     "reason": "Gathering",
                     "message": "2/3 pods exist",
                     "lastTransitionTime": "2026-01-01T00:00:01Z",
-                }
+                },
             ],
         }
         assert api.verbs == ["patch status"]
@@ -212,13 +217,6 @@ async def test_what_the_crd_has_no_field_for_is_in_the_annotation(
         assert api.status == status
         notes = api.group["metadata"]["annotations"]
         assert notes[names.POD_GROUP_STATE] == "Pending: WaitingForCapacity: needs 4 cpu, 2 free"
-
-
-async def test_the_conditions_of_others_stay(api: StatusApi) -> None:
-    api.set_group(status={"conditions": [{"type": "Theirs", "status": "True"}]})
-    async with status_harness(api) as at:
-        await settled(at, seen(api, pod("a")))
-        assert [it["type"] for it in api.status["conditions"]] == ["Theirs", names.POD_GROUP_CONDITION]
 
 
 async def test_a_group_without_a_pod_group_has_the_annotation_on_the_configmap_of_its_record(api: StatusApi) -> None:

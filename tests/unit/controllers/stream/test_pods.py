@@ -84,8 +84,7 @@ async def test_each_pod_is_answered_with_its_own_address_by_the_pass_that_decide
 async def test_a_replaced_pod_is_answered_by_a_pass_that_its_request_causes(gate: ServedGroup) -> None:
     await gate.release("a", "b")
     gate.controller.remove("b")
-    gate.controller.show(member("a", PASSED), member("c", RUNS))
-    await gate.controller.reconcile()
+    await gate.controller.reconcile(member("a", PASSED), member("c", RUNS))
     gate.controller.asked.clear()
     (client,) = await gate.hold("c")
     assert await is_held(client), "the request alone answers nothing"
@@ -115,8 +114,7 @@ async def test_a_pod_that_is_on_its_way_out_is_not_answered(gate: ServedGroup) -
     (client,) = await gate.hold("a")
     await gate.book.answer_requests(RING, verdict(uid=OWNER), [read_member(gone)])
     assert await is_held(client)
-    gate.controller.show(gone)
-    await gate.controller.reconcile()
+    await gate.controller.reconcile(gone)
     assert await client.rest() == ""
 
 
