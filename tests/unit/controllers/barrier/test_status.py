@@ -259,8 +259,7 @@ async def test_a_jobset_that_changed_before_the_watch_showed_it_is_tried_again_s
 ) -> None:
     """JobSet's controller writes the same status: its writes and ours meet now and then."""
     api_calls.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
-    square.want(square.jobset, waiting(1))
-    await asyncio.sleep(SOON)
+    await square.report(waiting(1))
     api_calls.fail = lambda _: None
     await asyncio.sleep(0.1)
     assert (square.said, square.failures) == ("1/9 pods started", 0)
@@ -270,8 +269,7 @@ async def test_the_last_word_wins_over_one_that_is_just_being_said(
     square: ConditionHarness, api_calls: CallBlocker
 ) -> None:
     api_calls.block()
-    square.want(square.jobset, waiting(1))
-    await asyncio.sleep(SOON)
+    await square.report(waiting(1))
     square.want(square.jobset, STARTED, "0.0")
     api_calls.unblock()
     await asyncio.sleep(SOON)
@@ -283,8 +281,7 @@ async def test_a_verdict_is_reported_even_if_its_jobset_has_finished_meanwhile(
 ) -> None:
     """A gang that times out fails at once."""
     api_calls.fail = lambda _: ServerError(500)
-    square.want(square.jobset, STARTED, "0.0")
-    await asyncio.sleep(SOON)
+    await square.report(STARTED)
     square.writer.quiesce(TRAIN)
     api_calls.fail = lambda _: None
     await asyncio.sleep(PROGRESS_INTERVAL)
@@ -295,8 +292,7 @@ async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(
     square: ConditionHarness, api_calls: CallBlocker
 ) -> None:
     api_calls.block()
-    square.want(square.jobset, STARTED, "0.0")
-    await asyncio.sleep(SOON)
+    await square.report(STARTED)
     square.writer.forget_gang(TRAIN)
     api_calls.unblock()
     await asyncio.sleep(2 * PROGRESS_INTERVAL)

@@ -17,7 +17,7 @@ from controllers.barrier.verdict_patcher import (
 )
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import GangKey
+from jobset_gate.barrier.model import GangKey, PodSeen
 from jobset_gate.kube.errors import KubeError, NotFound, ServerError
 from tests.fakes.background import in_background
 from tests.fakes.call_blocker import CallBlocker
@@ -45,7 +45,12 @@ class VerdictPatcherHarness:
             on_patched=lambda _, outcome: self.outcomes.append(outcome),
             delivered=self.delivered,
         )
-        self.want = self.patches.set_waiting_pods
+
+    async def send(self, *pods: PodSeen, fresh: bool = False) -> float | None:
+        """A pass wants these pods to have the verdict; when the next one is due."""
+        again = self.patches.set_waiting_pods(TRAIN, pods, RELEASE, fresh=fresh)
+        await asyncio.sleep(SOON)
+        return again
 
 
 @pytest.fixture
@@ -57,8 +62,7 @@ async def sender(memory: MemoryClient) -> AsyncIterator[VerdictPatcherHarness]:
 
 async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: VerdictPatcherHarness) -> None:
     pods = store_pods(api, 10)
-    again = sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
+    again = await sender.send(*pods, fresh=True)
     assert {verdict_on(api, pod) for pod in pods} == {TEXT}
     assert sender.outcomes == ["ok"] * 10
     assert again is not None
@@ -69,12 +73,10 @@ async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_first(
     api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
-    assert sender.want(TRAIN, pods, RELEASE, fresh=False) == pytest.approx(CONFIG_MAP_GRACE)
-    await asyncio.sleep(SOON)
+    assert await sender.send(*pods) == pytest.approx(CONFIG_MAP_GRACE)
     assert api_calls.calls == []
     await asyncio.sleep(CONFIG_MAP_GRACE)
-    sender.want(TRAIN, pods, RELEASE, fresh=False)
-    await asyncio.sleep(SOON)
+    await sender.send(*pods)
     assert verdict_on(api, pods[0]) == TEXT
 
 
@@ -83,11 +85,10 @@ async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_stil
 ) -> None:
     heard, deaf = store_pods(api, 2)
     sender.delivered[TRAIN, heard.uid] = asyncio.get_running_loop().time()
-    sender.want(TRAIN, [heard, deaf], RELEASE, fresh=True)
+    await sender.send(heard, deaf, fresh=True)
     for pause, patched in ((SOON, [deaf.name]), (DELIVERY_GRACE - 1, [deaf.name]), (1, [deaf.name, heard.name])):
         await asyncio.sleep(pause)
-        sender.want(TRAIN, [heard], RELEASE, fresh=False)
-        await asyncio.sleep(SOON)
+        await sender.send(heard)
         assert [call.name for call in api_calls.calls] == patched
 
 
@@ -95,15 +96,15 @@ async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
     api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
-    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await sender.send(*pods, fresh=True)
     for _ in range(30 * 60):
         await asyncio.sleep(1.0)
-        sender.want(TRAIN, pods, RELEASE, fresh=False)
+        await sender.send(*pods)
     assert 25 <= len(api_calls.calls) <= 40
     before = len(api_calls.calls)
     for _ in range(int(REPATCH_MAX) + 2):
         await asyncio.sleep(1.0)
-        sender.want(TRAIN, pods, RELEASE, fresh=False)
+        await sender.send(*pods)
     assert len(api_calls.calls) == before + 1
 
 
@@ -112,14 +113,12 @@ async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_aga
 ) -> None:
     (pod,) = store_pods(api, 1)
     delivered = msgspec.structs.replace(pod, verdict=TEXT)
-    sender.want(TRAIN, [delivered], RELEASE, fresh=False)
-    await asyncio.sleep(CONFIG_MAP_GRACE + SOON)
-    sender.want(TRAIN, [delivered], RELEASE, fresh=False)
-    await asyncio.sleep(SOON)
+    await sender.send(delivered)
+    await asyncio.sleep(CONFIG_MAP_GRACE)
+    await sender.send(delivered)
     assert api_calls.calls == []
     await asyncio.sleep(REPATCH_AFTER)
-    sender.want(TRAIN, [delivered], RELEASE, fresh=False)
-    await asyncio.sleep(SOON)
+    await sender.send(delivered)
     assert notes(api, pod)[names.NUDGE] == "1", "but it still waits: now it is"
 
 
@@ -130,7 +129,7 @@ async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_o
     ring, release = GangKey("default", "ring.u-1", "startgroup"), verdict(attempt=3)
     one, another = store_pods(api, 2)
     informed = msgspec.structs.replace(another, verdict=verdict_codec.render(release))
-    sender.want(ring, [one, informed], release, fresh=True)
+    sender.patches.set_waiting_pods(ring, [one, informed], release, fresh=True)
     await asyncio.sleep(SOON)
     assert [call.name for call in api_calls.calls] == [one.name]
     assert verdict_on(api, one) == f"release {one.uid} 0 3 AllPodsStarted\nas decided\n"
@@ -145,11 +144,9 @@ async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
 ) -> None:
     pods = store_pods(api, 3)
     api_calls.fail = lambda call: error if call.name == pods[0].name else None
-    sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
+    await sender.send(*pods, fresh=True)
     assert [bool(verdict_on(api, pod)) for pod in pods] == [False, True, True]
     api_calls.fail = lambda _: None
     await asyncio.sleep(REPATCH_AFTER)
-    sender.want(TRAIN, pods[:1], RELEASE, fresh=False)
-    await asyncio.sleep(SOON)
+    await sender.send(*pods[:1])
     assert verdict_on(api, pods[0]) == TEXT
