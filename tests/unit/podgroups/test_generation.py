@@ -40,7 +40,7 @@ def passing(*pods: Json, now: float = NOW, **more: object) -> list[str]:
 
 
 def is_over(*pods: Json, begun: bool = False, **more: Any) -> bool:
-    """`begun`: the leader that opened it is asked."""
+    """`begun`: from the view of the leader that opened it."""
     seen, _ = decided(*pods, **more)
     return generation.is_over([(seen, begun)])
 

@@ -88,8 +88,8 @@ async def test_what_cannot_be_listed_is_reported_and_waited_for_unless_it_is_not
     sources = ("jobset", "lws") if kind == LEADER_WORKER_SETS else ("jobset",)
     async with running(server, kind, sources=sources, problems=problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        told = f"not listed yet: {kind.plural} ({status}: scripted {status})"
-        assert not_synced(informers, watches.MAY_BE_ABSENT) == ("" if absent else told)
+        expected = f"not listed yet: {kind.plural} ({status}: scripted {status})"
+        assert not_synced(informers, watches.MAY_BE_ABSENT) == ("" if absent else expected)
         assert bool(problems) is not (absent and kind == LEADER_WORKER_SETS)
         await wait_for_sync(informers, watches.MAY_BE_ABSENT)
         assert informers[0].has_synced is not absent

@@ -265,8 +265,8 @@ async def test_an_owner_that_can_never_have_enough_pods_is_the_reason(
     assert len([call for call in ring.memory.calls if call.kind == STATEFUL_SETS]) == 1
     said = f"CannotGather: 1/8 pods started; {sentence}; missing: " if sentence else "WaitingForPods: "
     assert ring.state[1].startswith(said)
-    told = [(kind, reason) for kind, reason, _ in events(ring.api)]
-    assert told == ([("StatefulSet", "CannotGather")] if sentence else [])
+    reported = [(kind, reason) for kind, reason, _ in events(ring.api)]
+    assert reported == ([("StatefulSet", "CannotGather")] if sentence else [])
 
 
 async def test_what_a_quota_refuses_of_a_stateful_set_is_reported(ring: StartGroupController) -> None:

@@ -143,7 +143,7 @@ def refuse(cluster: InMemoryCluster, verb: str, message: str, name: str = "") ->
     cluster.fault = policy
 
 
-def told(cluster: InMemoryCluster) -> set[str]:
+def reported(cluster: InMemoryCluster) -> set[str]:
     """Why something could not be taken back."""
     return {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
 
@@ -160,7 +160,7 @@ async def test_a_refused_suspension_is_reported_and_stops_no_other(cluster: InMe
         assert "c" not in cluster.ungated_pods()
         cluster.remove(PODS, "b")
         await run_for(40)
-        assert told(cluster) == {"Job one may not be changed: policy no-suspend denied the request"}
+        assert reported(cluster) == {"Job one may not be changed: policy no-suspend denied the request"}
         assert cluster.recorded().stage is AdmissionState.ROLLING_BACK
         cluster.fault = lambda *_: None
         await run_for(40)
@@ -201,7 +201,7 @@ async def test_of_many_refusals_a_few_are_listed_and_each_is_cut(cluster: InMemo
         pods = [f"p{number:02}" for number in range(20)]
         cluster.create_group("g", *pods, minimum=20, terms=WAIT, meta=made_by("r", kind="ReplicaSet"))
         await run_for(100)
-        (message,) = told(cluster)
+        (message,) = reported(cluster)
         assert message.count("may not be changed") == 3
         assert message.startswith("Pod p00 may not be changed: no no")
         assert message.endswith("; and 17 more")

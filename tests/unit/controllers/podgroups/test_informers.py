@@ -104,8 +104,8 @@ async def test_only_a_crd_that_is_not_installed_is_no_trouble(
     server.lists.extend([refusal(status), no_response])
     async with running(server, kind, problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        told = f"not listed yet: {kind.plural} ({status}: scripted {status})"
-        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == ("" if absent else told)
+        expected = f"not listed yet: {kind.plural} ({status}: scripted {status})"
+        assert not_synced(informers, watches.POD_GROUP_RESOURCES) == ("" if absent else expected)
         await wait_for_sync(informers, watches.POD_GROUP_RESOURCES)
         assert informers[0].has_synced is not absent
     assert {it.kind for it in problems} == (set() if absent else {WatchProblemKind.LIST_FAILED})

@@ -41,7 +41,7 @@ async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(clus
 
 
 async def test_a_pod_group_that_is_changed_or_deleted_harms_no_pod(cluster: InMemoryCluster) -> None:
-    """Nor is it followed; who comes without one is held, and told why."""
+    """Nor is it followed; who comes without one is held, and is given the reason."""
     async with running_controller(cluster, OFF):
         cluster.create_group("gathering", "x", minimum=2)
         await placed(cluster, OWNED, "a", "b")
@@ -58,8 +58,8 @@ async def test_a_pod_group_that_is_changed_or_deleted_harms_no_pod(cluster: InMe
         await run_for(600)
         assert cluster.ungated_pods() == ["a", "b", "late"]
         assert len(cluster.all(PODS)) == 6
-        told = [it["involvedObject"]["name"] for it in cluster.all(EVENTS) if it["reason"] == "PodGroupMissing"]
-        assert {"later-g", "later-gathering"} <= set(told), told
+        reported = [it["involvedObject"]["name"] for it in cluster.all(EVENTS) if it["reason"] == "PodGroupMissing"]
+        assert {"later-g", "later-gathering"} <= set(reported), reported
 
 
 # --- Back-off and eviction ---

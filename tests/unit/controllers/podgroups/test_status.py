@@ -153,7 +153,7 @@ async def settled(at: StatusHarness, shown: GroupSnapshot, why: GroupReason | No
 # --- Fields of the status ---------------------------------------------------------------------------------------------
 
 
-async def test_all_fields_of_the_kind_are_written_at_once_and_our_condition_beside_others(
+async def test_all_fields_of_the_kind_are_written_at_once_and_our_condition_next_to_others(
     api: StatusApi,
 ) -> None:
     theirs = {"type": "Theirs", "status": "True"}
