@@ -137,6 +137,11 @@ def test_members_may_contradict_in_every_value(one: Json, other: Json, key: str)
     assert [it.path for it in made.problems] == [f"metadata.annotations[{GANG}{key}]"]
 
 
+def test_a_bad_value_of_the_podgroup_is_written_on_the_group() -> None:
+    made = group(*labelled(PLUGINS, "a"), pod_groups=(read_pod_group_source("scheduling.x-k8s.io", minMember=-3),))
+    assert problem_lines(made.problems) == ["spec.minMember: -3: must be a whole number from 1 to 2147483647"]
+
+
 def test_a_total_below_the_minimum_is_wrong_wherever_both_come_from() -> None:
     crd = read_pod_group_source("scheduling.sigs.k8s.io", minMember=5)
     (problem,) = group(*noted("a", total_number="4"), pod_groups=(crd,)).problems
