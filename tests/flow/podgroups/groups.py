@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobset_gate import names
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import PODS
+from jobset_gate.kube.resources import POD_GROUPS, PODS
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
@@ -41,6 +42,14 @@ def condition_of(group: Mapping[str, Any]) -> tuple[str, str]:
     """Reason and message in the status of a PodGroup."""
     ours = podgroup_status.group_condition(group.get("status") or {})
     return ours.get("reason", ""), ours.get("message", "")
+
+
+async def touch_group(stage: GroupEnvironment, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> None:
+    """Something changes on its PodGroup that the controller keeps, and is as it was: it looks at the group."""
+    for said_of_it in ("Pending: looked at", None):
+        body = {"metadata": {"annotations": {names.POD_GROUP_STATE: said_of_it}}}
+        kind = POD_GROUPS[manifests.API_GROUP[way]]
+        await stage.client.patch(kind, name, stage.namespace, body=body, patch=PatchType.MERGE)
 
 
 async def pass_limit(stage: GroupEnvironment, seconds: float, *, seen: str) -> None:
