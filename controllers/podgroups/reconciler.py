@@ -197,9 +197,9 @@ class PodGroupReconciler:
             not_before=self._clock() + eviction_backoff(record.rolled_back),
             rolled_back=record.rolled_back + 1,
         )
-        await self._store.write_record(seen, closed)
         if not record.retry:
-            self._recreated |= self._bare & set(gangs)
+            self._recreated |= self._bare & set(gangs)  # before the write, whose answer may be lost
+        await self._store.write_record(seen, closed)
         self._bare -= set(gangs)
         for key, _ in mine.gangs:
             self._enqueue(key)
