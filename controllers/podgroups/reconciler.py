@@ -214,9 +214,9 @@ class PodGroupReconciler:
         kept_until = record.not_before + RECORD_KEPT_SECONDS
         if record.rolled_back and key not in self._recreated and self._clock() < kept_until:
             return kept_until - self._clock()
-        self._recreated.discard(key)
         if not record.retry or (seen.record_ref is not None and not seen.record_ref.api):
             await self._close_group(key, seen, record)
+        self._recreated.discard(key)  # only now: that write may have to be tried again
         return None
 
     async def _close_group(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> None:

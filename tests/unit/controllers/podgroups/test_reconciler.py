@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.errors import ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
+from jobset_gate.kube.errors import Conflict, ServerError
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, Resource
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
@@ -17,7 +17,7 @@ from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, run_for, running_controller
 from tests.fakes.podgroups.objects import key, made_by
-from tests.fakes.podgroups.sources import Json, alibaba
+from tests.fakes.podgroups.sources import GANG, Json, alibaba
 
 # --- Members that come later -----------------------------------------------------------------------------------------
 
@@ -63,6 +63,31 @@ async def test_a_pod_group_that_is_changed_or_deleted_harms_no_pod(cluster: InMe
 
 
 # --- Back-off and eviction ---
+
+
+async def test_a_group_that_only_its_user_recreates_is_forgotten_with_its_last_pod_whatever_write_is_refused(
+    cluster: InMemoryCluster,
+) -> None:
+    """Koordinator's is not retried."""
+    refused: list[str] = []
+
+    def fate(verb: str, kind: Resource, name: str, _: Json) -> Conflict | None:
+        if (verb, kind) != ("delete", CONFIGMAPS) or refused:
+            return None
+        refused.append(name)
+        return Conflict(409, "Conflict", "another has changed it")
+
+    async with running_controller(cluster, OFF):
+        notes = {f"{GANG}name": "g", f"{GANG}min-available": "2", f"{GANG}waiting-time": "8s"}
+        cluster.create_group("g", "a", "b", of=key("g", Flavor.KOORDINATOR), labels={}, notes=notes)
+        await run_for(20)
+        assert cluster.all(CONFIGMAPS)
+        cluster.fault = fate
+        cluster.remove(PODS, "a")
+        cluster.remove(PODS, "b")
+        await run_for(10)
+        assert refused
+        assert not cluster.all(CONFIGMAPS)
 
 
 async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryCluster) -> None:
