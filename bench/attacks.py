@@ -148,10 +148,7 @@ async def large_config_maps(target: AttackTarget) -> AsyncIterator[Sockets]:
         target.cluster.create(
             CONFIGMAPS,
             {
-                "metadata": {
-                    "name": f"none-{it}{names.CONFIG_MAP_SUFFIX}",
-                    "labels": {names.GATE: names.GATE_VALUE},
-                },
+                "metadata": {"name": f"none-{it}{names.CONFIG_MAP_SUFFIX}", "labels": {names.GATE: names.GATE_VALUE}},
                 "data": {names.KEY_VERDICT: f"{text}{it}"},
             },
             TENANT,

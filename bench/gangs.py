@@ -359,12 +359,7 @@ def _complete(status: Json, uid: str, host_ip: str) -> Json:
         ready | {"type": "ContainersReady"},
         scheduled,
     ]
-    return status | {
-        "hostIP": host_ip,
-        "hostIPs": [{"ip": host_ip}],
-        "podIP": pod_ip,
-        "podIPs": [{"ip": pod_ip}],
-    }
+    return status | {"hostIP": host_ip, "hostIPs": [{"ip": host_ip}], "podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
 
 
 def _unscheduled(now: float) -> Json:
@@ -373,7 +368,4 @@ def _unscheduled(now: float) -> Json:
         "claims to deallocate, preemption: 0/1250 nodes are available: 1250 No victims found for incoming pod."
     )
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    return {
-        "phase": "Pending",
-        "conditions": [{**condition, "lastProbeTime": None, "lastTransitionTime": stamp(now)}],
-    }
+    return {"phase": "Pending", "conditions": [{**condition, "lastProbeTime": None, "lastTransitionTime": stamp(now)}]}

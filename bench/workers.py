@@ -70,10 +70,6 @@ def service_account(spec: Json) -> Json:
             ]
         },
     }
-    mount = {
-        "name": token["name"],
-        "readOnly": True,
-        "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
-    }
+    mount = {"name": token["name"], "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
     mains = [{**main, "volumeMounts": [*main.get("volumeMounts", ()), mount]} for main in spec["containers"]]
     return {"containers": mains, "volumes": [*spec["volumes"], token]}

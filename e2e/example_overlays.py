@@ -69,10 +69,7 @@ class Overlay:
             )
             container["command"] = ["sh", "-c", f'exec {PYTHON} -c "${OWN}" {command}']
             known: list[Json] = container.get("env") or []
-            own: list[Json] = [
-                {"name": OWN, "value": PROGRAM.read_text()},
-                {"name": "PATIENCE", "value": self.timeout},
-            ]
+            own: list[Json] = [{"name": OWN, "value": PROGRAM.read_text()}, {"name": "PATIENCE", "value": self.timeout}]
             if not any(it["name"] == JOB for it in known):
                 field = f"metadata.labels['{names.JS_JOB_INDEX}']"
                 own.append({"name": JOB, "valueFrom": {"fieldRef": {"fieldPath": field}}})

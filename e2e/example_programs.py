@@ -43,9 +43,7 @@ JOBSETS: Final = {
 }
 KUEUE: Final = {"kueue.yaml": ExampleProgram({"workers": "meet $MASTER_ADDR $MASTER_PORT $RANK $WORLD_SIZE"})}
 JOBS: Final = {"job.yaml": ExampleProgram({"ring": MEETING})}
-START_GROUPS: Final = {
-    "start-group.yaml": ExampleProgram({"ring": f"meet ring-0.ring {PORT} ${{HOSTNAME##*-}} 4"}),
-}
+START_GROUPS: Final = {"start-group.yaml": ExampleProgram({"ring": f"meet ring-0.ring {PORT} ${{HOSTNAME##*-}} 4"})}
 GROUPS: Final = {
     "groups/alibaba.yaml": ExampleProgram({"job-a": MEETING}),
     "groups/kep-24.yaml": ExampleProgram({"solver-master": MEETING, "solver-workers": MEETING}),

@@ -84,11 +84,7 @@ def _stand_in(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> N
     code = stand_in_code()
     build = f"{images.identity(image)} {hashlib.sha256(code).hexdigest()}"
     manifest = templates.filled(
-        "jobset-standin.yaml",
-        IMAGE=image,
-        BUILD=build,
-        CODE=base64.b64encode(code).decode(),
-        STEADY_NODE=steady_node,
+        "jobset-standin.yaml", IMAGE=image, BUILD=build, CODE=base64.b64encode(code).decode(), STEADY_NODE=steady_node
     )
     cluster.kubectl("apply", "-f", "-", stdin=manifest)
     _roll_out(cluster, NAMESPACE)

@@ -31,8 +31,7 @@ def demo(
         typer.Option("--seconds", metavar="SECONDS", min=0.5, max=600, help="When the last of the late nodes joins."),
     ] = 8.0,
     stay: Annotated[
-        bool,
-        typer.Option("--serve", help="Instead, keep a cluster with five gangs and the status page, until Ctrl-C."),
+        bool, typer.Option("--serve", help="Instead, keep a cluster with five gangs and the status page, until Ctrl-C.")
     ] = False,
 ) -> None:
     """Show what jobset-gate does, with a cluster that lives in this process.

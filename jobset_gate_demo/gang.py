@@ -21,16 +21,7 @@ from jobset_gate.sources import decode
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodFault, PodMatch
-from jobset_gate_demo.frame import (
-    NAMESPACE,
-    DemoEnvironment,
-    Display,
-    Json,
-    ProgressRow,
-    Watcher,
-    environment,
-    play,
-)
+from jobset_gate_demo.frame import NAMESPACE, DemoEnvironment, Display, Json, ProgressRow, Watcher, environment, play
 
 TRAIN: Final = "train"
 """The gang whose nodes come late."""

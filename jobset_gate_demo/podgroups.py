@@ -17,16 +17,7 @@ from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.cluster import Actors, embedded_cluster
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode, PodMatch
 from jobset_gate_demo.fake.objects import FakeObject
-from jobset_gate_demo.frame import (
-    NAMESPACE,
-    DemoEnvironment,
-    Display,
-    Json,
-    ProgressRow,
-    Watcher,
-    environment,
-    play,
-)
+from jobset_gate_demo.frame import NAMESPACE, DemoEnvironment, Display, Json, ProgressRow, Watcher, environment, play
 
 GPU: Final = "nvidia.com/gpu"
 GANGS: Final = ("a", "b")

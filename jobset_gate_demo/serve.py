@@ -103,12 +103,7 @@ async def serve() -> None:
                     await manager.page.listening.wait()
 
             options = ManagerOptions(
-                namespace=NAMESPACE,
-                identity="demo",
-                port=0,
-                stream_port=0,
-                page_port=_free_port(),
-                page_prices=_PRICES,
+                namespace=NAMESPACE, identity="demo", port=0, stream_port=0, page_port=_free_port(), page_prices=_PRICES
             )
             await demo.start_jobset_gate(options, Settings(), ready)
             demo.stop_cluster_first()

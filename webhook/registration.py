@@ -54,9 +54,7 @@ START_GROUP_SELECTOR: Final[Json] = {
     ]
 }
 """Pods of start groups, without those that got a barrier from their template."""
-LWS_SELECTOR: Final[Json] = {
-    "matchExpressions": [{"key": names.GATED, "operator": "In", "values": [LWS.gated]}],
-}
+LWS_SELECTOR: Final[Json] = {"matchExpressions": [{"key": names.GATED, "operator": "In", "values": [LWS.gated]}]}
 _POD_HOOKS: Final[dict[str, tuple[str, Json]]] = {
     LWS.name: (LWS_HOOK, LWS_SELECTOR),
     START_GROUP.name: (START_GROUP_HOOK, START_GROUP_SELECTOR),

@@ -14,15 +14,7 @@ from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, lws_ob
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import (
-    CONFIGMAPS,
-    JOBS,
-    JOBSETS,
-    LEADER_WORKER_SETS,
-    PODS,
-    STATEFUL_SETS,
-    Resource,
-)
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.sources.table import LWS, POD_SOURCES, config_map_name
 from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.apiserver import ApiServer

@@ -63,11 +63,7 @@ def _measured(shapes: int, *, fits: bool, budget: float) -> tuple[list[float], i
     seconds: list[float] = []
     opened, now = 0, float(GROUPS)
     going = cycle.SchedulingCycle(
-        [],
-        NodeSnapshot(_node_infos()),
-        now=now,
-        check=CapacityCheck.FIT,
-        starvation_seconds=2 * GROUPS,
+        [], NodeSnapshot(_node_infos()), now=now, check=CapacityCheck.FIT, starvation_seconds=2 * GROUPS
     )
     for candidate in waiting:
         if sum(seconds) > budget:

@@ -82,9 +82,7 @@ def pod(way: Placer, group: int, index: int) -> Json:
     spec: Json = {
         "nodeSelector": {POOL: "yes"},
         "terminationGracePeriodSeconds": 0,
-        "containers": [
-            {"name": "main", "image": "main", "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}}},
-        ],
+        "containers": [{"name": "main", "image": "main", "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}}}],
     }
     if way is Placer.FLOOR:
         spec["schedulingGates"] = [{"name": FLOOR_GATE}]

@@ -53,10 +53,7 @@ def _job(job: Json, pods: int, folder: str) -> Json:
     held = [_barrier(one, pods) if one["name"] == names.BARRIER_CONTAINER else one for one in spec["initContainers"]]
     path = {"path": f"{FOLDER}/{folder}", "type": "DirectoryOrCreate"}
     changed = {**spec, "initContainers": held, "volumes": [*spec["volumes"], {"name": VOLUME, "hostPath": path}]}
-    return {
-        **job,
-        "template": {**job["template"], "spec": {**job_spec, "template": {**template, "spec": changed}}},
-    }
+    return {**job, "template": {**job["template"], "spec": {**job_spec, "template": {**template, "spec": changed}}}}
 
 
 def _barrier(made: Json, pods: int) -> Json:

@@ -93,10 +93,7 @@ def written(results: Results, picture: str) -> str:
     """The page. `picture` is the picture's file name, in the folder of the page."""
     alt = "When the main containers wrote their first lines, for each way and size"
     head = HEAD.format(
-        picture=f"![{alt}]({picture})",
-        command=results.command,
-        ground=_ground(results),
-        seed=results.seed,
+        picture=f"![{alt}]({picture})", command=results.command, ground=_ground(results), seed=results.seed
     )
     cores, largest = results.machine.get("cores", "few"), max(results.sizes)
     parts = [head, _outcome(results), *_sections(tables.every(results)), *_failures(results)]

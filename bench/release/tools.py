@@ -14,10 +14,7 @@ async def output(*command: str, stdin: bytes | None = None) -> str:
     """What the program prints; raises ToolFailed. It does not outlive a cancelled caller."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=pipe if stdin is not None else asyncio.subprocess.DEVNULL,
-        stdout=pipe,
-        stderr=pipe,
+        *command, stdin=pipe if stdin is not None else asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
     )
     try:
         out, err = await process.communicate(stdin)

@@ -8,15 +8,7 @@ from jobset_gate import names
 from jobset_gate.barrier import lws_wire, wire
 from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import (
-    CONFIGMAPS,
-    CRDS,
-    JOBS,
-    JOBSETS,
-    LEADER_WORKER_SETS,
-    PODS,
-    STATEFUL_SETS,
-)
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource, object_informer
 from jobset_gate.runtime.store import ObjectChange

@@ -215,13 +215,7 @@ def _owner(workload: WorkloadSeen) -> dict[str, Any]:
     """The object that has the UID of the workload's generation."""
     known = WORKLOADS.get(workload.source.name)
     its, name = (workload.involved_object, workload.involved_object.name) if known is None else (known, workload.name)
-    return {
-        "apiVersion": its.api_version,
-        "kind": its.kind,
-        "name": name,
-        "uid": workload.uid,
-        "controller": False,
-    }
+    return {"apiVersion": its.api_version, "kind": its.kind, "name": name, "uid": workload.uid, "controller": False}
 
 
 def condition_annotations(condition: DesiredCondition | None) -> dict[str, str]:

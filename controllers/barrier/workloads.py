@@ -73,11 +73,7 @@ async def write_shared_condition(
 
 
 async def _apply(
-    client: Client,
-    kind: Resource,
-    seen: WorkloadSeen | lws.LeaderWorkerSetSeen,
-    version: str,
-    status: dict[str, Any],
+    client: Client, kind: Resource, seen: WorkloadSeen | lws.LeaderWorkerSetSeen, version: str, status: dict[str, Any]
 ) -> None:
     """Server-side apply on the status of a custom resource."""
     await client.patch(

@@ -218,11 +218,7 @@ class PodGroupStatusWriter:
     """
 
     def __init__(
-        self,
-        client: Client,
-        limiter: RateLimiter,
-        observe: Callable[[str, Any], None],
-        clock: Callable[[], float],
+        self, client: Client, limiter: RateLimiter, observe: Callable[[str, Any], None], clock: Callable[[], float]
     ) -> None:
         self._client, self._limiter, self._observe, self._clock = client, limiter, observe, clock
         self._fields: TTLCache[str, frozenset[str]] = TTLCache(len(POD_GROUPS), monotonic)

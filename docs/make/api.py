@@ -58,10 +58,7 @@ def text() -> str:
             f"`<jobset>{names.CONFIG_MAP_SUFFIX}`, in the namespace of the JobSet and owned by it; labels "
             f"`{names.GATE}` and `{names.MANAGED_BY_LABEL}`, annotation `{names.JOBSET_UID}`."
         ),
-        table(
-            ["key", "holds"],
-            [_data(it, documented) for it in ("KEY_VERDICT", "KEY_WAITING_SINCE")],
-        ),
+        table(["key", "holds"], [_data(it, documented) for it in ("KEY_VERDICT", "KEY_WAITING_SINCE")]),
         "## In a gated pod",
         paragraph("Put in by the webhook when the JobSet is created, with the label and the annotation of gated pods."),
         table(["name", "is", "meaning"], _parts(documented)),

@@ -5,11 +5,7 @@ from typing import Final
 from docs.make.markdown import page, paragraph, table
 
 CONTENTS: Final = (
-    (
-        "api.md",
-        "API",
-        "the field of a JobSet, a gang's ConfigMap, what is in a gated pod, the ways of pod groups",
-    ),
+    ("api.md", "API", "the field of a JobSet, a gang's ConfigMap, what is in a gated pod, the ways of pod groups"),
     ("annotations-and-labels.md", "Annotations and labels", "each key, who writes it, who reads it"),
     ("reasons.md", "Conditions, Events and reasons", "every reason, state and Event of a gang, a pod or a group"),
     ("commands.md", "Commands", "every command with its arguments and options"),

@@ -41,10 +41,7 @@ async def make_queue(scenario: Scenario, request: Json, quota: int) -> str:
     quotas = [
         {"name": one, "nominalQuota": much} for one, much in (("cpu", "64"), ("memory", "64Gi"), (extended, quota))
     ]
-    group = {
-        "coveredResources": [one["name"] for one in quotas],
-        "flavors": [{"name": name, "resources": quotas}],
-    }
+    group = {"coveredResources": [one["name"] for one in quotas], "flavors": [{"name": name, "resources": quotas}]}
     spec = {"namespaceSelector": {}, "resourceGroups": [group], "preemption": {"withinClusterQueue": "LowerPriority"}}
     made = [
         _object("ResourceFlavor", name, spec={}),

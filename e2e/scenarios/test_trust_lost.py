@@ -17,10 +17,7 @@ from webhook import registration
 pytestmark = pytest.mark.alone
 HEALED_SECONDS: Final = 30.0
 LOOK_EVERY: Final = 0.2
-CONFIGURATIONS: Final = (
-    (MUTATING_WEBHOOKS, registration.MUTATING),
-    (VALIDATING_WEBHOOKS, registration.VALIDATING),
-)
+CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, registration.MUTATING), (VALIDATING_WEBHOOKS, registration.VALIDATING))
 Json = dict[str, Any]
 
 

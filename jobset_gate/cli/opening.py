@@ -103,13 +103,7 @@ async def _patch(client: Client, target: Target, value: str | None, *, dry_run: 
     body = {"metadata": {"uid": target.uid, "annotations": {names.BYPASS: value}}}
     merge, manager = PatchType.MERGE, names.PROGRAM
     await client.patch(
-        target.resource,
-        target.name,
-        target.namespace,
-        body=body,
-        patch=merge,
-        field_manager=manager,
-        dry_run=dry_run,
+        target.resource, target.name, target.namespace, body=body, patch=merge, field_manager=manager, dry_run=dry_run
     )
 
 

@@ -16,13 +16,7 @@ from jobset_gate.objects import quantity
 from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.json_patch import PatchBuilder, PatchTooLarge
 from jobset_gate.objects.quantity import semantically_equal
-from jobset_gate.objects.template import (
-    TemplateView,
-    annotations_of,
-    is_suspended,
-    templates_by_name,
-    templates_of,
-)
+from jobset_gate.objects.template import TemplateView, annotations_of, is_suspended, templates_by_name, templates_of
 from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, as_map, nested
 from jobset_gate.sources.job import ENDS
 from jobset_gate.sources.objects import config_of, source_of

@@ -10,13 +10,7 @@ from jobset_gate.injection import container, ownership
 from jobset_gate.injection.container import can_time_out
 from jobset_gate.injection.ownership import gated_jobs, gated_labels
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
-from jobset_gate.objects.template import (
-    IN_ORDER,
-    TemplateView,
-    annotations_of,
-    templates_by_name,
-    templates_of,
-)
+from jobset_gate.objects.template import IN_ORDER, TemplateView, annotations_of, templates_by_name, templates_of
 from jobset_gate.objects.unstructured import Json, as_int, as_list, format_path, nested
 from jobset_gate.settings import Barrier
 from jobset_gate.sources.objects import has_marked_templates, source_of

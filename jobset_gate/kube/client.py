@@ -58,11 +58,7 @@ class Client:
         self.access = access
         self.user_agent = user_agent
         self._transport = Transport(
-            access,
-            user_agent=user_agent,
-            timeout=access.timeout or timeout,
-            connections=connections,
-            observe=observe,
+            access, user_agent=user_agent, timeout=access.timeout or timeout, connections=connections, observe=observe
         )
         self._guard: Guard | None = None
         self._retries = MAX_RETRIES

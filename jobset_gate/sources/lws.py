@@ -168,11 +168,7 @@ def of_leader(pod: PodSeen, leader: str) -> PodSeen:
 
 
 def gather(
-    key: GangKey,
-    pods: Collection[PodSeen],
-    worker_sets: Mapping[str, str],
-    parent: Parent,
-    gate: ConfigMapSeen | None,
+    key: GangKey, pods: Collection[PodSeen], worker_sets: Mapping[str, str], parent: Parent, gate: ConfigMapSeen | None
 ) -> Gathered | None:
     """The gang that these pods are; None without a leader pod, and where no pod says the size of the group.
 

@@ -13,15 +13,7 @@ import msgspec
 
 from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.member import MemberSeen, Membership, ObjectSeen
-from jobset_gate.barrier.model import (
-    BarrierStage,
-    Config,
-    ConfigMapSeen,
-    GangKey,
-    GangSnapshot,
-    PodSeen,
-    WorkloadSeen,
-)
+from jobset_gate.barrier.model import BarrierStage, Config, ConfigMapSeen, GangKey, GangSnapshot, PodSeen, WorkloadSeen
 from jobset_gate.sources import decode, members, templates
 from jobset_gate.sources.members import Gathered
 from jobset_gate.sources.slot import Slot

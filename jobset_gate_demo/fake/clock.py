@@ -84,10 +84,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += seconds
 
     def run_in_executor(
-        self,
-        executor: concurrent.futures.Executor | None,
-        func: Callable[[*Ts], T],
-        *args: *Ts,
+        self, executor: concurrent.futures.Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
         self.threads_at_work += 1

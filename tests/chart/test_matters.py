@@ -123,8 +123,7 @@ def test_another_value_makes_another_installation(helm4: Helm, path: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("own", "shared"),
-    [("image.registry", "global.imageRegistry"), ("imagePullSecrets", "global.imagePullSecrets")],
+    ("own", "shared"), [("image.registry", "global.imageRegistry"), ("imagePullSecrets", "global.imagePullSecrets")]
 )
 def test_a_value_for_all_charts_counts_here_too(helm4: Helm, own: str, shared: str) -> None:
     value = another(own, "")

@@ -124,10 +124,9 @@ class ScriptedServer(LoopbackServer):
         )
         self.requests.append(asked)
         await self._tell_waiting()
-        script, good = {
-            "list": (self.lists, self.list),
-            "watch": (self.watches, self._watch),
-        }.get(asked.verb, (self.others, self.list))
+        script, good = {"list": (self.lists, self.list), "watch": (self.watches, self._watch)}.get(
+            asked.verb, (self.others, self.list)
+        )
         return await (script.popleft() if script else good)(request)
 
     async def list(self, request: web.Request) -> web.StreamResponse:

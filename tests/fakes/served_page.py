@@ -150,11 +150,7 @@ async def serve_page(
     stage.index = index
     options = options or PageOptions(0)
     source = PageSource(
-        index=index,
-        clock=now,
-        fresh=lambda: stage.fresh,
-        groups=groups if with_groups else None,
-        prices=options.prices,
+        index=index, clock=now, fresh=lambda: stage.fresh, groups=groups if with_groups else None, prices=options.prices
     )
     page = StatusPage(options, source, cluster.client(), stage.registry, monotonic=stage.monotonic)
     stage.page = page

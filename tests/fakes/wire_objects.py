@@ -42,10 +42,7 @@ def pod(
                 "jobset.sigs.k8s.io/restart-attempt": "1",
             }
             | (labels or {}),
-            "annotations": {
-                "batch.kubernetes.io/job-completion-index": "17",
-                "jobset-gate.dev/epoch": "3",
-            }
+            "annotations": {"batch.kubernetes.io/job-completion-index": "17", "jobset-gate.dev/epoch": "3"}
             | (notes or {}),
             "ownerReferences": [owner("Job", "train-workers-2", "job-uid")],
             "finalizers": ["batch.kubernetes.io/job-tracking"],

@@ -22,12 +22,7 @@ def settled(jobset: Json) -> bool:
     return ready == 3 and (condition(jobset) or {}).get("reason") == names.REASON_STARTED
 
 
-WAYS = (
-    ("apply", "--dry-run=server"),
-    ("apply",),
-    ("apply", "--server-side", "--force-conflicts"),
-    ("replace",),
-)
+WAYS = (("apply", "--dry-run=server"), ("apply",), ("apply", "--server-side", "--force-conflicts"), ("replace",))
 
 
 async def test_the_same_manifest_again_changes_nothing(stage: Environment) -> None:

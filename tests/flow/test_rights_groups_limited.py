@@ -71,16 +71,8 @@ CHANGES: list[tuple[Json | None, Json, str | None]] = [
     # With the mark that its Job forgets it:
     (MEMBER, {"metadata": {"labels": {"more": "1"}, "annotations": BACK}}, None),
     (MEMBER, {"metadata": {"labels": {names.POD_GROUP_LABEL: None}, "annotations": BACK}}, None),
-    (
-        MEMBER,
-        {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": THEIR_UID}], "annotations": BACK}},
-        None,
-    ),
-    (
-        MEMBER,
-        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/theirs"], "annotations": BACK}},
-        None,
-    ),
+    (MEMBER, {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": THEIR_UID}], "annotations": BACK}}, None),
+    (MEMBER, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/theirs"], "annotations": BACK}}, None),
     (MEMBER, {"status": STATUS}, "status"),
     (MEMBER, {"status": {"phase": "Failed"}}, "status"),
     (MEMBER, {"metadata": {"labels": {"more": "1"}}, "status": {"phase": "Pending"}}, "status"),

@@ -7,11 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from kubernetes_asyncio.client import (
-    V1Job,
-    V1JobSpec,
-    V1PodTemplateSpec,
-)
+from kubernetes_asyncio.client import V1Job, V1JobSpec, V1PodTemplateSpec
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 

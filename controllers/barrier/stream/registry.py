@@ -117,12 +117,7 @@ class WaiterRegistry:
     """Open requests by gang. Not thread-safe."""
 
     def __init__(
-        self,
-        cache: GangCache,
-        clock: Callable[[], float],
-        deliveries: DeliveryLog,
-        *,
-        limit: int = MAX_REQUESTS,
+        self, cache: GangCache, clock: Callable[[], float], deliveries: DeliveryLog, *, limit: int = MAX_REQUESTS
     ) -> None:
         self._cache, self._clock = cache, clock
         self._requests: dict[GangKey, dict[StreamRequest, None]] = {}

@@ -152,8 +152,7 @@ def controller(
         int | None, listening("--stream-port", "Its port; 0 takes a free one.", default="none: no gate stream")
     ] = None,
     page_port: Annotated[
-        int | None,
-        listening("--page-port", "Where the status page listens; 0: there is none.", default="0"),
+        int | None, listening("--page-port", "Where the status page listens; 0: there is none.", default="0")
     ] = None,
     tracing: Annotated[
         bool | None,

@@ -101,8 +101,7 @@ class GetOptions:
         str, option("--field-selector", "SELECTOR", "Only what has these fields: metadata.name=NAME.", default=False)
     ] = ""
     sort_by: Annotated[
-        Any,
-        option("--sort-by", "PATH", "Sort by what stands there in -o json, as .secondsLeft.", parser=parse_sort_by),
+        Any, option("--sort-by", "PATH", "Sort by what stands there in -o json, as .secondsLeft.", parser=parse_sort_by)
     ] = None
     no_headers: Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")] = False
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")] = False
@@ -150,9 +149,7 @@ async def get_groups(
 
 
 @get.command(
-    "jobsets",
-    short_help="Show the JobSets that ask for a start barrier.",
-    epilog="Example: {program} get jobsets -A",
+    "jobsets", short_help="Show the JobSets that ask for a start barrier.", epilog="Example: {program} get jobsets -A"
 )
 async def get_jobsets(ctx: typer.Context, *, options: GetOptions, cluster: ClusterOptions) -> ExitCode:
     """Show how many pods of each have started of how many, how much time is left, and what the rest waits for.

@@ -13,14 +13,7 @@ from jobset_gate.cli.fetch.names import KIND_OF, resolve_gang
 from jobset_gate.cli.fetch.outcome import GANG_GOALS, WaitGoal, timeout_error
 from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
 from jobset_gate.cli.fetch.view import WatchView, find_view, wait_until
-from jobset_gate.cli.options import (
-    ControllerConfig,
-    Owner,
-    ResourceArgument,
-    ResourceKind,
-    new_app,
-    parse_resource,
-)
+from jobset_gate.cli.options import ControllerConfig, Owner, ResourceArgument, ResourceKind, new_app, parse_resource
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.sources.table import JOBSET

@@ -43,8 +43,7 @@ class WebhookOptions:
     ] = None
     tls_key: Annotated[Path | None, option("--tls-key", "FILE", "Its key (PEM).")] = None
     tls_ca: Annotated[
-        Path | None,
-        option("--tls-ca", "FILE", "With --publish-ca: the CA that the API server shall trust."),
+        Path | None, option("--tls-ca", "FILE", "With --publish-ca: the CA that the API server shall trust.")
     ] = None
     self_signed: Annotated[
         bool, typer.Option("--self-signed", help="Serve a throw-away certificate, made at each start.")
@@ -167,10 +166,7 @@ def _certificate_controller(
     """Manages the certificate for the Service's name. The configurations for pods are optional, by the settings."""
     if not options.service:
         return None
-    of_pods = (
-        *(OF_PODS if settings.groups.enabled else ()),
-        *(OF_BARRIER_PODS if settings.gangs.gates_pods else ()),
-    )
+    of_pods = (*(OF_PODS if settings.groups.enabled else ()), *(OF_BARRIER_PODS if settings.gangs.gates_pods else ()))
     injector, its = CaInjector(client, optional=of_pods), registration.service(options.service)
     policy = RotationPolicy(ca_life=timedelta(days=options.ca_days), leaf_life=timedelta(hours=options.leaf_hours))
     own, hosts = options.own_ca is not None, options.service_hosts
@@ -234,13 +230,7 @@ app = new_app()
 
 
 @app.command("webhook", epilog="Example: {program} webhook --self-signed --register --unregister-on-exit")
-def webhook(
-    *,
-    options: WebhookOptions,
-    config: Config = None,
-    cluster: ClusterOptions,
-    log: LogOptions,
-) -> None:
+def webhook(*, options: WebhookOptions, config: Config = None, cluster: ClusterOptions, log: LogOptions) -> None:
     """Serve the admission webhook over HTTPS until SIGTERM or SIGINT.
 
     Answers at /mutate, /validate and /mutate-pods, and at /healthz, /readyz and /metrics.

@@ -5,14 +5,7 @@ import sys
 from jobset_gate.cli.cluster import Invocation
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.resolver import open_resolver
-from jobset_gate.cli.options import (
-    ControllerConfig,
-    Owner,
-    Subjects,
-    TextFormat,
-    TextOutput,
-    new_app,
-)
+from jobset_gate.cli.options import ControllerConfig, Owner, Subjects, TextFormat, TextOutput, new_app
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.documents import document_text, explanations_json
 from jobset_gate.cli.printers.explanation import explanation_text

@@ -10,23 +10,8 @@ from cryptography import x509
 
 from jobset_gate import names, settings
 from jobset_gate.barrier.source import Source
-from jobset_gate.cli.doctor.check import (
-    ClusterReader,
-    Finding,
-    FindingLevel,
-    NotReadable,
-    error,
-    ok,
-    warning,
-    webhooks,
-)
-from jobset_gate.kube.resources import (
-    CONFIGMAPS,
-    MUTATING_WEBHOOKS,
-    SECRETS,
-    VALIDATING_WEBHOOKS,
-    Resource,
-)
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, NotReadable, error, ok, warning, webhooks
+from jobset_gate.kube.resources import CONFIGMAPS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 from webhook.certs.ca import certificates, decoded

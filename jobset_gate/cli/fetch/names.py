@@ -92,9 +92,7 @@ def gated_gang(pod: Json) -> ResourceArgument | None:
 
 
 async def find(
-    argument: ResourceArgument,
-    gang: Callable[[Source, str], Awaitable[T]],
-    pod_group: Callable[[str], Awaitable[T]],
+    argument: ResourceArgument, gang: Callable[[Source, str], Awaitable[T]], pod_group: Callable[[str], Awaitable[T]]
 ) -> T:
     """A gang or a pod group, looked up as the kind says; of a bare name the JobSet, or else the pod group."""
     if argument.kind is ResourceKind.POD_GROUP:
@@ -122,9 +120,7 @@ async def _kind_of_bare_name(reader: NamespaceReader, argument: ResourceArgument
     """
     name = argument.name
     job, leader_worker_set, start_group = await asyncio.gather(
-        _asks(reader, JOBS, name),
-        _asks(reader, LEADER_WORKER_SETS, name),
-        _is_start_group(reader, name),
+        _asks(reader, JOBS, name), _asks(reader, LEADER_WORKER_SETS, name), _is_start_group(reader, name)
     )
     fits = [ResourceKind.JOB] * job + [ResourceKind.LWS] * leader_worker_set + [ResourceKind.START_GROUP] * start_group
     if not fits:

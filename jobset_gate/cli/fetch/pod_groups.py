@@ -32,11 +32,7 @@ if TYPE_CHECKING:
 MAX_OWNER_READS: Final = 100
 """Groups whose pods' owners are read: each costs a request or more."""
 
-_KNOWN_TO_CONTROLLER: Final = (
-    names.REASON_CANNOT_GATHER,
-    names.REASON_INVALID_GROUP,
-    names.REASON_NATIVE_UNAVAILABLE,
-)
+_KNOWN_TO_CONTROLLER: Final = (names.REASON_CANNOT_GATHER, names.REASON_INVALID_GROUP, names.REASON_NATIVE_UNAVAILABLE)
 """What may depend on more than is read here: the owners of the pods, their JobSets, the scheduler."""
 
 

@@ -8,15 +8,7 @@ from jobset_gate.explain.text import format_duration
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.timeline.model import Activity, Placement, PodTimeline, Step, Timeline
 from jobset_gate.timeline.rows import MOST_PODS, SLOWEST, TimelineRow, rows
-from jobset_gate.timeline.summary import (
-    IdleDevices,
-    StepSummary,
-    headline,
-    offset,
-    sentences,
-    step_summary,
-    total_cost,
-)
+from jobset_gate.timeline.summary import IdleDevices, StepSummary, headline, offset, sentences, step_summary, total_cost
 
 UNKNOWN = "?"
 NOT_YET = "-"

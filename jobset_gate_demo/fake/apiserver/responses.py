@@ -54,13 +54,7 @@ class StatusError(Exception):
     """A refusal; the HTTP handler turns it into a Status body with this code. `retry_after` is in seconds."""
 
     def __init__(
-        self,
-        code: int,
-        message: str,
-        *,
-        reason: str = "",
-        details: Obj | None = None,
-        retry_after: int | None = None,
+        self, code: int, message: str, *, reason: str = "", details: Obj | None = None, retry_after: int | None = None
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.retry_after = code, message, retry_after

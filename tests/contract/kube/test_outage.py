@@ -56,9 +56,7 @@ async def refusal_of_watch(client: Client, version: str) -> str:
     return ""
 
 
-async def test_an_informer_outlives_the_api_server_and_finds_the_changes_it_missed(
-    real_plane: Real,
-) -> None:
+async def test_an_informer_outlives_the_api_server_and_finds_the_changes_it_missed(real_plane: Real) -> None:
     """On a plane of its own: this one suffers."""
     own_plane = real_plane.running
     async with TunnelProxy() as tunnel, real_plane.client() as admin:

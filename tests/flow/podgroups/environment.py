@@ -134,10 +134,7 @@ class GroupEnvironment(BaseEnvironment):
         return await self.until(enough)
 
     async def until_group(
-        self,
-        name: str,
-        holds: Callable[[Json], bool],
-        way: Format = Format.SCHEDULER_PLUGINS,
+        self, name: str, holds: Callable[[Json], bool], way: Format = Format.SCHEDULER_PLUGINS
     ) -> Json:
         return await self.until_object(POD_GROUPS[manifests.API_GROUP[way]], name, holds)
 

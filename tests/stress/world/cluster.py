@@ -89,11 +89,7 @@ class Cluster:
             jobs.append(replicated_job(LOADERS, 1, shape.loaders, "NonIndexed"))
         lenient = names.ON_TIMEOUT_RELEASE if shape.releases_on_timeout else names.ON_TIMEOUT_FAIL
         config = {} if shape.timeout is None else {names.TIMEOUT_FIELD: shape.timeout}
-        meta = {
-            "name": JOBSET,
-            "annotations": {names.ON_TIMEOUT: lenient},
-            "creationTimestamp": stamp(self.now()),
-        }
+        meta = {"name": JOBSET, "annotations": {names.ON_TIMEOUT: lenient}, "creationTimestamp": stamp(self.now())}
         spec = {"suspend": suspended, names.CONFIG_FIELD: config, "replicatedJobs": jobs}
         self._begin(self.api.create(JOBSETS, {"metadata": meta, "spec": spec, "status": {"restarts": 0}}))
 

@@ -34,12 +34,7 @@ ORDINARY = (
 )
 """What happens in every run, the likely more often."""
 
-NEW_GENERATIONS = (
-    "suspend_or_resume",
-    "suspend_and_resume_at_once",
-    "restart",
-    "the_jobset_is_created_again",
-)
+NEW_GENERATIONS = ("suspend_or_resume", "suspend_and_resume_at_once", "restart", "the_jobset_is_created_again")
 """What ends a generation, or begins one."""
 
 TROUBLES = (

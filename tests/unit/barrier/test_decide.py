@@ -226,11 +226,7 @@ def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
 
 
 def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
-    late = gang(
-        pod(0),
-        waiting_pod(1, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"),
-        config_map=since(),
-    )
+    late = gang(pod(0), waiting_pod(1, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"), config_map=since())
     decision = decided(Decide, late, T0 + 300)
     assert decision.verdict.kind is VerdictKind.TIMEOUT
     assert decision.verdict.cause == names.REASON_TIMED_OUT
@@ -290,10 +286,7 @@ TRACES = {
     "a barrier has passed": (gang(passed(0), waiting_pod(1), config_map=None), VerdictKind.RELEASE),
     "a pod has the release": (gang(RELEASED, waiting_pod(1)), VerdictKind.RELEASE),
     "a pod has the timeout": (gang(FAILED, pod(1), config_map=None), VerdictKind.TIMEOUT),
-    "we said so": (
-        half(config_map=None, workload=jobset(condition=SAID_RELEASE)),
-        VerdictKind.RELEASE,
-    ),
+    "we said so": (half(config_map=None, workload=jobset(condition=SAID_RELEASE)), VerdictKind.RELEASE),
     "we said timeout": (gang(*BOTH, workload=jobset(condition=SAID_TIMEOUT)), VerdictKind.TIMEOUT),
 }
 

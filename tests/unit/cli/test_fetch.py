@@ -84,10 +84,7 @@ LONG = "0/40 nodes are available: 12 Insufficient nvidia.com/gpu, 28 node(s) had
 def test_on_a_narrow_terminal_no_line_is_wider_and_no_word_is_lost(width: int) -> None:
     it = explain_gang(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
     it = msgspec.structs.replace(it, unknown=("cannot list events in namespace default: not known",))
-    text, plain = (
-        explanation_text(it, TerminalStyle(width)),
-        explanation_text(it, PLAIN_STYLE),
-    )
+    text, plain = (explanation_text(it, TerminalStyle(width)), explanation_text(it, PLAIN_STYLE))
     assert text.split() == plain.split()
     # A command is there to be copied: it stays in one piece.
     assert all(len(line) <= width for line in text.splitlines() if "kubectl" not in line)

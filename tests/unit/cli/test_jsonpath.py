@@ -84,8 +84,7 @@ def test_columns_have_what_they_find_and_else_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "form",
-    ["csv", "json=x", "jsonpath", "custom-columns", "jsonpath={.a", "custom-columns=A", "custom-columns=A:[x]"],
+    "form", ["csv", "json=x", "jsonpath", "custom-columns", "jsonpath={.a", "custom-columns=A", "custom-columns=A:[x]"]
 )
 def test_a_form_that_there_is_not_is_wrong_usage(form: str) -> None:
     with pytest.raises(typer.BadParameter):

@@ -116,10 +116,7 @@ def test_of_many_reasons_the_first_are_shown_and_the_rest_counted() -> None:
 def test_a_server_that_does_not_answer_is_named_and_colours_are_for_who_wants_them() -> None:
     look = TerminalStyle(colour=True)
     head, _, below = printed.watch_frame(moment(GROUP, trouble="no answer"), look)
-    assert (below[-1], head) == (
-        "\x1b[31mno answer\x1b[0m",
-        "PodGroup team/ring: \x1b[33mGathering\x1b[0m",
-    )
+    assert (below[-1], head) == ("\x1b[31mno answer\x1b[0m", "PodGroup team/ring: \x1b[33mGathering\x1b[0m")
     assert printed.watch_warnings(moment(WAITING)) == [*WAITING.unknown, "no controller runs: there is no Lease"]
     assert printed.watch_warnings(moment(GROUP)) == []
 

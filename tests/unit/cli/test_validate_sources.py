@@ -106,11 +106,7 @@ REFUSED: list[tuple[Json, str, str]] = [
     (jobs.job(spec={"completions": "4"}), "spec.completions", "must be an integer: take the quotes away"),
     (jobs.job(config={"targetReplicatedJobs": ["workers"]}), AT_TOP, "targetReplicatedJobs"),
     (cron_job(spec={"parallelism": 3}), "spec.jobTemplate.spec.parallelism", "1 of the 4 indexes would start later"),
-    (
-        leader_worker_set(notes=CONFIG, startupPolicy="LeaderReady"),
-        "spec.startupPolicy",
-        "the group could never start",
-    ),
+    (leader_worker_set(notes=CONFIG, startupPolicy="LeaderReady"), "spec.startupPolicy", "the group could never start"),
     (leader_worker_set(notes=CONFIG, worker=template(**WINDOWS)), f"{GROUP}.workerTemplate.spec.os.name", "windows"),
     (
         leader_worker_set(notes=CONFIG, worker=template({"labels": {names.START_GROUP: "ring"}})),

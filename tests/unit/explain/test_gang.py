@@ -222,11 +222,7 @@ JOBSET_GANG, JOB_GANG = gangs.gang(gangs.pod(0)), gangs.job_gang(gangs.pod(0))
         (JOBSET_GANG, {"exit_actions": ("FailJob",)}, "podFailurePolicy says FailJob to that"),
         (JOBSET_GANG, {"max_restarts": 3, "counted": 1}, "restarts all its Jobs (2 of 3 restarts are left)"),
         (JOBSET_GANG, {"max_restarts": 3, "counted": 3}, "the JobSet fails: 3 of 3 restarts are used"),
-        (
-            JOBSET_GANG,
-            {"max_restarts": 1, "rules": ("FailJobSet",)},
-            "rule of the failurePolicy that fits decides",
-        ),
+        (JOBSET_GANG, {"max_restarts": 1, "rules": ("FailJobSet",)}, "rule of the failurePolicy that fits decides"),
         (JOBSET_GANG, None, "what follows is up to backoffLimit and failurePolicy"),
         (JOB_GANG, {"backoff_limits": (6,)}, f"{KUBELETS} Job fails"),
         (JOB_GANG, {"backoff_limits": (2,), "restarts_in_place": False}, "backoffLimit 2 is used up, then it fails"),

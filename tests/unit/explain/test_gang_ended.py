@@ -51,11 +51,7 @@ def test_a_timeout_in_the_configmap_keeps_its_count(changes: dict[str, Any]) -> 
 
 
 def test_a_gang_with_a_failed_index_is_due_and_then_says_so_and_what_follows_without_a_timeout() -> None:
-    lost = gangs.gang(
-        gangs.pod(0),
-        workload=gangs.jobset(config=Config()),
-        jobs=(gangs.job(failed=frozenset({1})),),
-    )
+    lost = gangs.gang(gangs.pod(0), workload=gangs.jobset(config=Config()), jobs=(gangs.job(failed=frozenset({1})),))
     due = explain_gang(lost, NOW)
     assert due.state == GangState.DUE
     assert due.message.startswith("the gang is due to be ended (ended, since an index has failed for good: 1/2 pods")

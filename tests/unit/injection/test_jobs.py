@@ -190,8 +190,7 @@ def test_nobody_else_sets_the_epoch(old: Json, to: bool, epoch: str, given: str 
 
 
 @pytest.mark.parametrize(
-    ("status", "left"),
-    [(START | {"active": 2}, "2 pods active, startTime set"), ({"active": 1}, "1 pod active")],
+    ("status", "left"), [(START | {"active": 2}, "2 pods active, startTime set"), ({"active": 1}, "1 pod active")]
 )
 def test_a_job_that_is_still_being_suspended_is_not_resumed(status: Json, left: str) -> None:
     old = stored(suspend=True, status=status)

@@ -85,10 +85,7 @@ REFUSED = {
         f'{TARGETS}: "workers": must be a list of names of replicatedJobs',
     ),
     "a target that is a number": (targeting("workers", 7), f"{TARGETS}[1]: 7: must be the name of a replicatedJob"),
-    "a target named twice": (
-        targeting("workers", "workers"),
-        f'{TARGETS}[1]: "workers": is named twice, first at [0]',
-    ),
+    "a target named twice": (targeting("workers", "workers"), f'{TARGETS}[1]: "workers": is named twice, first at [0]'),
     "a target with a NUL": (targeting("a\x00b"), f'{TARGETS}[0]: "a\\u0000b": no replicatedJob has this name'),
     "a volume claim of our name": (
         jobset(spec={"volumeClaimPolicies": [{"templates": [{"metadata": {"name": "group-scheduling"}}]}]}),

@@ -8,13 +8,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.model import Flavor, GangMode
-from jobset_gate.podgroups.record import (
-    AdmissionRecord,
-    AdmissionState,
-    Verdict,
-    decide_deadline,
-    eviction_backoff,
-)
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, Verdict, decide_deadline, eviction_backoff
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, made_by, pod, record
 from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened, timestamp

@@ -53,8 +53,7 @@ def test_the_other_annotations_are_those_of_a_jobset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "failed"),
-    [("Complete", False), ("SuccessCriteriaMet", False), ("Failed", True), ("FailureTarget", True)],
+    ("kind", "failed"), [("Complete", False), ("SuccessCriteriaMet", False), ("Failed", True), ("FailureTarget", True)]
 )
 def test_a_job_that_ends_is_finished_before_its_last_pod_is_gone(kind: str, failed: bool) -> None:
     ended = [{"type": kind, "status": "True", "reason": "X", "message": "it is over"}]

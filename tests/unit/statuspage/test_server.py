@@ -109,8 +109,7 @@ def read(folder: Path, text: str) -> settings_file.ControllerSection:
 
 def test_the_file_says_where_and_the_command_line_wins(tmp_path: Path) -> None:
     said = read(
-        tmp_path,
-        "controller: {pagePort: 8083, pageAddress: '::', pageTlsCert: /tls/tls.crt, pageTlsKey: /tls/tls.key}",
+        tmp_path, "controller: {pagePort: 8083, pageAddress: '::', pageTlsCert: /tls/tls.crt, pageTlsKey: /tls/tls.key}"
     )
     wanted = service.options(said, page_port=9000, page_address=None)
     assert (wanted.page_port, wanted.page_address) == (9000, "::")

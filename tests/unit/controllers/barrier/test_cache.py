@@ -5,15 +5,7 @@ import pytest
 
 from controllers.barrier.cache import LATE_POD_DELAY, PROGRESS_DELAY, GangCache
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import (
-    BarrierStage,
-    ConfigMapSeen,
-    GangKey,
-    GangSnapshot,
-    JobSeen,
-    PodSeen,
-    WorkloadSeen,
-)
+from jobset_gate.barrier.model import BarrierStage, ConfigMapSeen, GangKey, GangSnapshot, JobSeen, PodSeen, WorkloadSeen
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes.gangs import config_map, job, jobset, pod, replicated_job, verdict, waiting_pod
 from tests.fakes.start_group_controller import NAME, OWNER, PASSED, RING, RUNS, SPACE, addressed, member, read_member

@@ -40,9 +40,7 @@ async def passes(hearing: CreationProblems, seen: GangSnapshot = LACKING) -> tup
 
 
 @pytest.mark.parametrize(
-    ("seen", "slot"),
-    [(LACKING, "workers-0/1"), (gangs.job_gang(gangs.pod(0)), "1")],
-    ids=["jobset", "job"],
+    ("seen", "slot"), [(LACKING, "workers-0/1"), (gangs.job_gang(gangs.pod(0)), "1")], ids=["jobset", "job"]
 )
 async def test_what_a_quota_refuses_is_reported_once_it_has_lasted(
     api: Api, hearing: CreationProblems, api_calls: CallBlocker, seen: GangSnapshot, slot: str

@@ -28,13 +28,7 @@ async def running(
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         index = GangCache(lambda _: None, lambda _, __: None)
         every = watches.make_informers(
-            client,
-            index,
-            lambda _: None,
-            sources=sources,
-            namespace=None,
-            clock=time.time,
-            on_problem=problems.append,
+            client, index, lambda _: None, sources=sources, namespace=None, clock=time.time, on_problem=problems.append
         )
         chosen = [one for one in every if one.resource in kinds]
         runs = [tasks.create_task(one.run()) for one in chosen]

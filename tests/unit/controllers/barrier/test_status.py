@@ -12,13 +12,7 @@ from prometheus_client import CollectorRegistry
 from controllers.barrier.status import PROGRESS_INTERVAL, WORDING_INTERVAL, GangStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, WorkloadSeen
-from jobset_gate.kube.errors import (
-    Conflict,
-    Forbidden,
-    KubeError,
-    ServerError,
-    Unreachable,
-)
+from jobset_gate.kube.errors import Conflict, Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue

@@ -21,15 +21,7 @@ from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode
 from jobset_gate.settings import Groups
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes.memory_client import Answer, Call, MemoryClient
-from tests.fakes.podgroups.cluster import (
-    OFF,
-    OWNED,
-    PROBE,
-    InMemoryCluster,
-    add_node,
-    asking,
-    running_controller,
-)
+from tests.fakes.podgroups.cluster import OFF, OWNED, PROBE, InMemoryCluster, add_node, asking, running_controller
 from tests.fakes.podgroups.manifests import record_text
 from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba

@@ -8,15 +8,7 @@ from jobset_gate import names
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError
 from jobset_gate.kube.resources import EVENTS, JOBS, NODES, PODS, Resource
 from jobset_gate.podgroups.record import AdmissionState
-from tests.fakes.podgroups.cluster import (
-    OFF,
-    OWNED,
-    PROBE,
-    InMemoryCluster,
-    add_node,
-    run_for,
-    running_controller,
-)
+from tests.fakes.podgroups.cluster import OFF, OWNED, PROBE, InMemoryCluster, add_node, run_for, running_controller
 from tests.fakes.podgroups.objects import made_by, node
 from tests.fakes.podgroups.sources import Json
 

@@ -97,9 +97,7 @@ def with_status(cluster: InMemoryCluster) -> None:
     ids=["it is another one by now", "what is no record of ours", "another writer was first", "another field"],
 )
 async def test_what_was_written_meanwhile_stands_and_is_observed(
-    cluster: InMemoryCluster,
-    records: Records,
-    meddle: Callable[[InMemoryCluster], object],
+    cluster: InMemoryCluster, records: Records, meddle: Callable[[InMemoryCluster], object]
 ) -> None:
     cluster.put(PLUGINS, pod_group(uid="first"))
     old = seen(cluster)

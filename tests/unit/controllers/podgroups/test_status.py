@@ -153,9 +153,7 @@ async def settled(at: StatusHarness, shown: GroupSnapshot, why: GroupReason | No
 # --- Fields of the status ---------------------------------------------------------------------------------------------
 
 
-async def test_all_fields_of_the_kind_are_written_at_once_and_our_condition_next_to_others(
-    api: StatusApi,
-) -> None:
+async def test_all_fields_of_the_kind_are_written_at_once_and_our_condition_next_to_others(api: StatusApi) -> None:
     theirs = {"type": "Theirs", "status": "True"}
     api.set_group(status={"conditions": [theirs]})
     async with status_harness(api) as at:
