@@ -4,6 +4,7 @@ How many a pod occupies follows from its template, so it is read once per JobSet
 asked for by resource claims (DRA) are named elsewhere and are not among them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -32,19 +33,14 @@ def pod_devices(containers: Iterable[Mapping[str, int]], inits: Iterable[tuple[M
 
     Each init container comes with whether it is a sidecar (restartPolicy Always), in the order of the spec.
     """
-    running: dict[str, int] = {}
-    peak: dict[str, int] = {}
+    running, peak = Counter[str](), Counter[str]()
     for asked, sidecar in inits:
-        for name, many in asked.items():
-            step = running.get(name, 0) + many
-            peak[name] = max(peak.get(name, 0), step)
-            if sidecar:
-                running[name] = step
+        peak |= running + Counter(asked)  # the larger of both, for each
+        if sidecar:
+            running.update(asked)
     for asked in containers:
-        for name, many in asked.items():
-            running[name] = running.get(name, 0) + many
-    most = {name: max(running.get(name, 0), peak.get(name, 0)) for name in running.keys() | peak.keys()}
-    return tuple(sorted(most.items()))
+        running.update(asked)
+    return tuple(sorted((running | peak).items()))
 
 
 def is_device(resource: str) -> bool:
