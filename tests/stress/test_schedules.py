@@ -136,6 +136,17 @@ REMEMBERED = {
             "a_controller_hears_and_works 10 7, a_watch_falls_silent 3 8, time_passes 6 8, everything_calms_down 2 7"
         ),
     ),
+    "a ConfigMap that is made again says the members that it had, then others with clock and verdict": Schedule(
+        shape=GangShape(width=3, timeout=30, source="startgroup"),
+        replicas=2,
+        straggler=True,
+        fate=RunEnding(all_start=False),
+        steps=steps_of(
+            "barriers_run_before_anybody_reports_it 10 1, a_controller_hears_and_works 9 8, barriers_ask 3 7, "
+            "a_call_goes_through 5 5, a_call_goes_through 7, the_config_map_is_deleted 8 9, "
+            "something_happens_to_a_pod 2 6, everything_calms_down 5 7"
+        ),
+    ),
     "a gate that was made and lost between two lists is believed in": Schedule(
         shape=GangShape(width=2),
         fate=RunEnding(all_start=False),

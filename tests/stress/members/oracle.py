@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 KEYS = {names.KEY_VERDICT, names.KEY_WAITING_SINCE}
 MOST_WRITES = 2
-"""Of the members of one attempt: with its clock and with its verdict."""
+"""Of the members of one attempt: with its clock and with its verdict. A ConfigMap that is made again after a user has
+deleted it repeats them once more, without either."""
 
 
 class MemberOracle(Oracle):
@@ -104,9 +105,9 @@ class RingOracle(MemberOracle):
         if before is not None:
             live = {pod.uid for pod in map(self._ring.seen, self._api.all(PODS)) if pod.live}
             self._ring.judge.moved(before, after, live)
-        if before is None or after.members != before.members:
+        if after.members and KEYS & set(new["data"]) and (before is None or after.members != before.members):
             writes = self._members[new["metadata"]["uid"], after.attempt]
-            writes += [new["data"][names.KEY_MEMBERS]] if after.members else []
+            writes.append(new["data"][names.KEY_MEMBERS])
             assert len(writes) <= MOST_WRITES, f"the members of attempt {after.attempt} are written again: {writes}"
 
     @override
