@@ -4,8 +4,6 @@ The owner's next apply removes the field, and without it any write of a gated Jo
 is watched, and the field added as soon as it is missing.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from typing import Any

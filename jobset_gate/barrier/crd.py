@@ -4,8 +4,6 @@ A patch of `spec.versions` makes the patcher its owner, because the list is atom
 server-side apply would conflict. So a second patch restores `metadata.managedFields`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -2,8 +2,6 @@
 
 # ruff: noqa: A002 - `type` is the word of msgspec.json.decode() for the same thing.
 
-from __future__ import annotations
-
 import enum
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -72,11 +70,11 @@ class Client:
     ) -> None:
         await self._transport.close()
 
-    def with_guard(self, guard: Guard | None) -> Client:
+    def with_guard(self, guard: Guard | None) -> "Client":
         """The same connections with another guard (or none) before each write."""
         return self._view(guard, self._retries)
 
-    def without_retries(self) -> Client:
+    def without_retries(self) -> "Client":
         """The same connections without retries: for a caller that has a back-off of its own."""
         return self._view(self._guard, 0)
 
@@ -233,7 +231,7 @@ class Client:
         call = ApiRequest("watch", resource.plural, resource.path(namespace), params)
         return self._transport.stream(call, idle_timeout)
 
-    def _view(self, guard: Guard | None, retries: int) -> Client:
+    def _view(self, guard: Guard | None, retries: int) -> "Client":
         view = copy(self)
         view._guard, view._retries = guard, retries  # noqa: SLF001 - another Client
         return view

@@ -1,7 +1,5 @@
 """Errors of requests to an API server."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Any
 

@@ -4,8 +4,6 @@ are read without kubernetes_asyncio.
 Its import takes 0.3 s, so it reads only the rest: exec plugins, OIDC, token files, passwords, proxies.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import sys

@@ -1,7 +1,5 @@
 """The kinds of objects we read and write, and the URL paths at which an API server keeps them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """HTTP requests to the API server and their retries: session, tokens, deadlines, Retry-After, lines of a watch."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -207,7 +205,7 @@ class Transport:
         return bytes(body)
 
     @contextmanager
-    def _observed(self, call: ApiRequest) -> Iterator[_ObservedResponse]:
+    def _observed(self, call: ApiRequest) -> Iterator["_ObservedResponse"]:
         clock = asyncio.get_running_loop().time
         outcome, start = _ObservedResponse(), clock()
         try:

@@ -1,7 +1,5 @@
 """The serving certificate of a TLS listener, exchanged while it listens."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Decodes lists and watches: typed in one pass; what does not fit is decoded again for its identity alone."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Back-off after failures, and token buckets: a burst at once, then so many per second."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """Keeps a cache of one resource up to date: lists, watches, and lists again after errors."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -1,7 +1,5 @@
 """Leader election: a Lease, acquired and renewed by compare-and-swap, and the time for which its holder may write."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

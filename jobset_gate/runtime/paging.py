@@ -2,8 +2,6 @@
 
 # ruff: noqa: A002 - `type` is the word of msgspec.json.Decoder() for the same thing.
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Patches pods, a bounded number at a time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping

@@ -1,7 +1,5 @@
 """Writes core/v1 Events, each fact once."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable

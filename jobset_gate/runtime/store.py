@@ -1,7 +1,5 @@
 """The cache behind an informer: the latest known version of each object, and how old the cache may be."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """client-go's rate-limited work queue: keys, not events; each key at one worker at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Hashable, Iterable

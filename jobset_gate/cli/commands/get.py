@@ -1,7 +1,5 @@
 """`get jobsets`, `get groups`, and `get gangs` for all: what waits in a cluster, and for what, in one table."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
@@ -9,10 +7,11 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.cluster import ClusterOptions, Invocation
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, NO_VERDICTS, controller_status
@@ -36,17 +35,14 @@ from jobset_gate.cli.printers.listing import (
 )
 from jobset_gate.cli.settings_file import read_groups
 from jobset_gate.explain.gang import explain_pod_group
+from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.explain.text import explanation_json
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import PODS
+from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
 from jobset_gate.sources.table import JOBSET, SOURCES
-
-if TYPE_CHECKING:
-    from jobset_gate.barrier.source import Source
-    from jobset_gate.explain.model import ControllerStatus, Explanation
-    from jobset_gate.podgroups.status import GroupStatus
 
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two prints of `-w`: what changes more often is printed once."""
@@ -191,7 +187,7 @@ async def run(
         return await (_watch(listing) if options.watch else _print_once(listing))
 
 
-async def _print_once(listing: Listing) -> ExitCode:
+async def _print_once(listing: "Listing") -> ExitCode:
     await asyncio.gather(*(it.load() for it in listing.sources))
     items = await listing.items()
     if listing.options.sort_by and items:
@@ -206,7 +202,7 @@ async def _print_once(listing: Listing) -> ExitCode:
     return ExitCode.OK
 
 
-async def _watch(listing: Listing) -> ExitCode:
+async def _watch(listing: "Listing") -> ExitCode:
     """Until it is interrupted; ends at once if a name was not found."""
     async with AsyncExitStack() as stack:
         for source in listing.sources:
@@ -225,7 +221,7 @@ async def _watch(listing: Listing) -> ExitCode:
             items = await listing.items()
 
 
-def _all_found(items: list[PrintedItem], listing: Listing) -> bool:
+def _all_found(items: list[PrintedItem], listing: "Listing") -> bool:
     """Prints the warnings, and names that were not found."""
     for line in listing.warnings():
         out.err(f"warning: {line}")

@@ -1,11 +1,9 @@
 """Gangs: workloads with their Jobs, pods and verdict ConfigMap, joined by the controller's own cache."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,23 +12,26 @@ from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier import lws_wire, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, PodSeen, WorkloadSeen
-from jobset_gate.barrier.source import name_and_index
+from jobset_gate.barrier.source import Source, name_and_index
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, ResourceSource, Unavailable, forbidden_text, keep
+from jobset_gate.cli.fetch.source import (
+    NamespaceReader,
+    ObjectNotFound,
+    Permissions,
+    ResourceSource,
+    Unavailable,
+    forbidden_text,
+    keep,
+)
 from jobset_gate.cli.fetch.workloads import RawWorkload, StoredWorkload, decode_job, decode_jobset, jobs_of_pods
 from jobset_gate.explain.gang import explain_gang
+from jobset_gate.explain.model import ControllerStatus, Explanation, FailurePolicies
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
-from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.store import ObjectChange, ObjectKey
 from jobset_gate.sources import decode, lws, startgroup
 from jobset_gate.sources.table import JOB, JOBSET, LWS, SOURCES, START_GROUP, config_map_name, gated_selector
-
-if TYPE_CHECKING:
-    from jobset_gate.barrier.source import Source
-    from jobset_gate.cli.fetch.source import NamespaceReader
-    from jobset_gate.explain.model import ControllerStatus, Explanation, FailurePolicies
-    from jobset_gate.kube.client import Client
-    from jobset_gate.runtime.store import ObjectKey
 
 GATED: Final = gated_selector(SOURCES)
 """Label selector of the pods of all gangs."""

@@ -1,11 +1,9 @@
 """Pod groups as the controller sees them: the same objects and cache, and a status by the same rules."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
@@ -13,21 +11,19 @@ from controllers.podgroups.owners import OwnerCapacities
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import Permissions, ResourceSource, Unavailable, resource_name
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
 from jobset_gate.podgroups import podgroup_status, preconditions, wire
 from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
 from jobset_gate.podgroups.evaluate import GroupEvaluator, evaluate_all
+from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.preconditions import GroupReason
+from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
 from jobset_gate.runtime.store import ObjectChange, ObjectKey
-
-if TYPE_CHECKING:
-    from jobset_gate.kube.client import Client
-    from jobset_gate.podgroups.model import PodGroupKey
-    from jobset_gate.podgroups.owners import OwnerCapacity
-    from jobset_gate.podgroups.snapshot import GroupSnapshot
-    from jobset_gate.settings import Groups
+from jobset_gate.settings import Groups
 
 MAX_OWNER_READS: Final = 100
 """Groups whose pods' owners are read: each costs a request or more."""

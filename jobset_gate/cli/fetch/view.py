@@ -1,15 +1,15 @@
 """One gang, watched: how far it has come, and for `watch` what it still lacks."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from jobset_gate.barrier.model import GangSnapshot
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import GangSource, argument_of, fetch_gang, kubectl_name
@@ -17,20 +17,15 @@ from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGr
 from jobset_gate.cli.fetch.names import find, gated_gang, get_pod, resolve_name
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome, pod_group_outcome
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import ObjectNotFound
+from jobset_gate.cli.fetch.resolver import Resolver
+from jobset_gate.cli.fetch.source import NamespaceReader, ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.explain.gang import explain_pod_group
+from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.status import GroupStatus
+from jobset_gate.settings import Groups
 from jobset_gate.sources.table import LWS
-
-if TYPE_CHECKING:
-    from jobset_gate.barrier.model import GangSnapshot
-    from jobset_gate.barrier.source import Source
-    from jobset_gate.cli.fetch.resolver import Resolver
-    from jobset_gate.cli.fetch.source import NamespaceReader
-    from jobset_gate.explain.model import ControllerStatus, Explanation
-    from jobset_gate.podgroups.status import GroupStatus
-    from jobset_gate.settings import Groups
 
 FIRST_READ_TIMEOUT: Final = 60.0
 """Seconds for the first read, however short the wait may be: who waits 0 seconds wants to know how it is now."""
@@ -45,7 +40,7 @@ class ViewState:
     problem: str = ""
 
 
-async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seconds: float) -> WaitOutcome:
+async def wait_until(view: "WatchView", holds: Callable[[WaitOutcome], bool], seconds: float) -> WaitOutcome:
     """The first outcome that fits. Raises TimeoutError, and CommandError without the right to watch."""
     async with asyncio.timeout(seconds):
         await view.ready()
@@ -54,7 +49,7 @@ async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seco
     return now
 
 
-async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains: bool = True) -> WatchView:
+async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains: bool = True) -> "WatchView":
     """What is named, read once. Raises CommandError for what is not there, may not be read, or has no gate.
 
     `explains` False: only `outcome` is called, so that less has to be read.
@@ -64,10 +59,10 @@ async def find_view(resolver: Resolver, argument: ResourceArgument, *, explains:
         argument = await _gang_of_pod(resolver, argument.name)
     controller = await resolver.controller() if explains else None
 
-    async def gang(source: Source, name: str) -> WatchView:
+    async def gang(source: Source, name: str) -> "WatchView":
         return GangView(resolver, await get_gang(resolver, source, name), controller, pods=explains)
 
-    async def pod_group(name: str) -> WatchView:
+    async def pod_group(name: str) -> "WatchView":
         settings = resolver.settings
         if not explains:  # then neither nodes nor what is bound to them have to be watched
             settings = msgspec.structs.replace(settings, capacity_check=CapacityCheck.OFF)
