@@ -98,6 +98,7 @@ def test_on_timeout_may_change_until_the_verdict_and_is_warned_about_afterwards(
         ("jobset-gate.dev/epoch", ""),
         ("jobset-gate.io/on-timeout", names.ON_TIMEOUT),
         ("jobsetgate.dev/on-timeuot", names.ON_TIMEOUT),
+        ("jobset-gate.some-company.example.com/bypas", names.BYPASS),
         ("jobset-gate.example.com/owner", None),
         ("example.com/bypass", None),
         *((key, None) for key in (*names.OUR_JOBSET_ANNOTATIONS, names.POD_GROUP_SUSPENDED)),
