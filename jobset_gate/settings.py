@@ -24,12 +24,10 @@ delivers must reach every barrier before the first one gives up (A6)."""
 DEFAULT_STARVATION_SECONDS: Final = 300.0
 DEFAULT_GROUP_WAIT_SECONDS: Final = 600
 
-_Seconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-_Id = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+_Positive = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 _Quantity = str | int | float
 _Scheduler = Annotated[str, Meta(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9._]{0,251}[A-Za-z0-9])?\Z")]
 """The name of a scheduler, which stands in an expression of the pod webhook's registration."""
-
 
 _PORT: Final = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _BaseUrl = Annotated[
@@ -77,13 +75,13 @@ class Barrier(Section, frozen=True):
     """Needs a POSIX shell, sleep and head; for the gate stream wget, dd; for prefetching uname, chmod, mv, rm."""
     resources: Resources | None = None
     """None: those of the pod's first main container, so that QoS class, LimitRange and quota stay as they were."""
-    run_as_user: _Id | None = DEFAULT_USER
+    run_as_user: _Positive | None = DEFAULT_USER
     """None: not set, so that the platform chooses (OpenShift)."""
-    run_as_group: _Id | None = DEFAULT_USER
+    run_as_group: _Positive | None = DEFAULT_USER
     """The same for its group."""
     grace_seconds: Annotated[int, Meta(ge=0, le=86_400)] = DEFAULT_GRACE_SECONDS
     """How long after the gang's timeout a barrier that gets no verdict gives up."""
-    max_wait_seconds: _Seconds | None = None
+    max_wait_seconds: _Positive | None = None
     """The barrier's own limit where the gang has no timeout; None: it waits for ever."""
     poll_seconds: Annotated[float, Meta(ge=0.05, le=10)] = DEFAULT_POLL_SECONDS
     """How often the barrier looks at its files."""
@@ -127,7 +125,7 @@ class Groups(Section, frozen=True):
     (nothing)."""
     starvation_seconds: Annotated[float, Meta(ge=0, le=86_400)] = DEFAULT_STARVATION_SECONDS
     """How long an earlier group of the same domain may be passed by later ones."""
-    wait_seconds: _Seconds = DEFAULT_GROUP_WAIT_SECONDS
+    wait_seconds: _Positive = DEFAULT_GROUP_WAIT_SECONDS
     """The wait limit of the designs that have none of their own: KEP-24's and Alibaba's."""
     across_namespaces: bool = False
     """Whether a GangGroup may reach beyond its namespace."""
