@@ -23,15 +23,13 @@ def bad_parts(value: Any, kind: Any, path: str, *, strict: bool = True) -> Itera
     try:
         msgspec.convert(value, kind, strict=strict)
     except REFUSALS as problem:
-        found = [
-            error
-            for key, part, its_kind in _parts(value, _plain(kind))
-            for error in (
-                [FieldError(child_path(path, key), part, "unknown key", CauseType.NOT_SUPPORTED)]
-                if its_kind is None
-                else bad_parts(part, its_kind, child_path(path, key), strict=strict)
-            )
-        ]
+        found: list[FieldError] = []
+        for key, part, its_kind in _parts(value, _plain(kind)):
+            where = child_path(path, key)
+            if its_kind is None:
+                found.append(FieldError(where, part, "unknown key", CauseType.NOT_SUPPORTED))
+            else:
+                found += bad_parts(part, its_kind, where, strict=strict)
         yield from found or [FieldError(path, value, _message(kind, str(problem)))]
 
 
