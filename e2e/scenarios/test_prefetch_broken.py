@@ -11,10 +11,10 @@ async def test_the_verdict_names_the_image_of_the_main_container(scenario: Scena
     healthy = gangs.workers(scenario.image, jobs=1, pods=1)
     broken = gangs.workers(ABSENT, name="broken", jobs=1, pods=1)
     note = {names.PREFETCH_IMAGES: "true"}
-    # Long enough for the kubelet to go from ErrImagePull to ImagePullBackOff.
-    await scenario.apply(gangs.gang(healthy, broken, timeout=25, annotations=note))
+    # The kubelet writes a failed pull into the status when it tries again, up to 15 s later, and pulls one by one.
+    await scenario.apply(gangs.gang(healthy, broken, timeout=50, annotations=note))
     condition = await scenario.until_condition(names.REASON_TIMED_OUT)
-    assert condition["message"].startswith("timed out after 25s: 1/2 pods started; missing: 1 pod: ImagePull")
+    assert condition["message"].startswith("timed out after 50s: 1/2 pods started; missing: 1 pod: ImagePull")
     assert ABSENT in condition["message"]
     await scenario.until_jobset(predicates.failed)
     assert not any(map(predicates.has_run, scenario.pods.all()))
