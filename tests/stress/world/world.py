@@ -176,10 +176,8 @@ class World:
         for _ in range(1_000):
             busy = False
             for replica in self.replicas:
-                for kind in WATCHED:
-                    if kind in replica.silent:
-                        continue
-                    busy = busy or bool((replica.inbox[kind] or replica.listing(kind)) and replica.alive)
+                for kind in replica.unheard():
+                    busy = True
                     replica.hear(kind)
                 while replica.pending_calls:
                     busy = True
@@ -225,7 +223,7 @@ class World:
 
     def _patience(self) -> float:
         # The longest pauses: a straggler's next patch, a look past an unrelated ConfigMap, a timeout.
-        return 130.0 + (self.cluster.shape.timeout or 0) + 4 * FALSE_CLOCK
+        return 130.0 + (self.cluster.shape.timeout or 0) + 4 * FALSE_CLOCK * self.oracle.skewed
 
     def _ended(self, fate: RunEnding) -> None:
         self.oracle.ended(all_start=fate.all_start)
