@@ -1,17 +1,20 @@
 """One gang's page: what is missing and why, its picture, its address, and all of it without JavaScript too."""
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
-from jobset_gate.barrier.model import GangKey
+from jobset_gate.barrier.model import GangKey, VerdictKind
 from tests.fakes.served_page import ServedPage
 from tests.page import scenes, showcase
 from tests.page.browser import BrowserVisit, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 WAITS = f"/gangs/{scenes.TEAM}/waits"
+WHOLE = re.compile(r"/timeline\.svg(\?again=\d+)?$")
+ZOOMED = re.compile(r"/timeline\.svg\?from=\d+&to=\d+(&again=\d+)?$")
 
 
 async def test_it_says_what_is_missing_and_why_and_its_release_is_seen_without_a_reload(
@@ -80,17 +83,41 @@ async def test_three_hundred_pods_are_grouped_and_their_timeline_zooms(stage: Se
     assert await picture.get_attribute("alt")
     zoom = page.get_by_role("navigation", name="Zoom of the timeline")
     await zoom.get_by_role("link", name="Zoom in").click()
-    await expect(picture).to_have_attribute("src", re.compile(r"timeline.svg\?from=\d+&to=\d+$"))
+    await expect(picture).to_have_attribute("src", ZOOMED)
     await expect(page).to_have_url(re.compile(r"crowd\?from=\d+&to=\d+$"))
     await zoom.get_by_role("link", name="Whole").click()
-    await expect(picture).to_have_attribute("src", "/gangs/research/crowd/timeline.svg")
+    await expect(picture).to_have_attribute("src", WHOLE)
     box = await picture.bounding_box()
     assert box
     await page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 200)
     await page.mouse.down()
     await page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 200)
     await page.mouse.up()
-    await expect(picture).to_have_attribute("src", re.compile(r"from=\d+&to=\d+$"))
+    await expect(picture).to_have_attribute("src", ZOOMED)
+
+
+async def test_a_click_is_not_lost_while_the_timeline_is_drawn_again(stage: ServedPage, visit: BrowserVisit) -> None:
+    crowd = showcase.crowd(stage)
+    page, path = visit.page, "/gangs/research/crowd"
+    await visit.open(path)
+    picture, zoom = page.locator("#timeline"), page.get_by_role("navigation", name="Zoom of the timeline")
+    await zoom.get_by_role("link", name="Zoom in").click()
+    await expect(picture).to_have_attribute("src", ZOOMED)
+    await page.clock.install()
+    answered = asyncio.Event()
+
+    async def wait(route: Route) -> None:
+        await answered.wait()
+        await route.continue_()
+
+    await page.route(re.compile(f"{path}$"), wait, times=1)
+    await zoom.get_by_role("link", name="Whole").click()
+    stage.decide(crowd, VerdictKind.TIMEOUT)
+    await expect(page.locator("#state")).to_have_text("TimedOut")
+    async with page.expect_response(lambda it: "again=" in it.url):
+        await page.clock.fast_forward(6000)
+    answered.set()
+    await expect(picture).to_have_attribute("src", WHOLE)
 
 
 async def test_without_javascript_it_is_all_there(browser: Browser, stage: ServedPage) -> None:

@@ -96,9 +96,10 @@
 
   // A link or form that stays on this kind of page: its pieces are put in place of those here.
   const pieces = ["cards", "summary", "columns", "rows", "empty", "pager", "history", "pods"];
-  let visit = 0;
+  // Where the viewer goes, from the click on: a picture that is drawn again meanwhile must not end that.
+  let visit = 0, target = location.href;
   const load = async (url, ids) => {
-    const turn = ++visit, answer = await fetch(url).catch(() => null);
+    const turn = visit, answer = await fetch(url).catch(() => null);
     const text = answer && answer.ok ? await answer.text() : "";
     if (!text || turn !== visit) return turn === visit ? null : undefined;
     const next = new DOMParser().parseFromString(text, "text/html");
@@ -109,6 +110,8 @@
     return next;
   };
   const go = async (url, change) => {
+    visit += 1;
+    target = url;
     const next = await load(url, pieces);
     if (next === null) location.assign(url);
     if (!next) return;
@@ -129,7 +132,7 @@
     picture = setTimeout(async () => {
       picture = 0;
       pictured += 1;
-      await load(location.href, document.getElementById("timeline") ? ["pods"] : ["history", "pods"]);
+      await load(target, document.getElementById("timeline") ? ["pods"] : ["history", "pods"]);
       const image = document.getElementById("timeline");
       if (image) image.src = `${image.dataset.src}${image.dataset.src.includes("?") ? "&" : "?"}again=${pictured}`;
     }, 5500);
