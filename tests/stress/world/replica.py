@@ -286,7 +286,7 @@ class Replica:
             self._loop.do(lambda: self._hear(kind, many))
 
     def unheard(self) -> list[Resource]:
-        """Kinds of which something is on its way."""
+        """The kinds whose events or lists are on their way."""
         if not self.alive:
             return []
         return [kind for kind in WATCHED if (self.inbox[kind] or kind in self._lists) and kind not in self.silent]
