@@ -141,9 +141,10 @@ class PodGroupCache:
             return
         self._on_change(entry.key, is_urgent(entry, self._records.record_of(entry.key), old, new))
         first_or_last = (old is None and len(entry) == 1) or (new is None and entry.empty)
-        for key in self._same_named(entry.key) if first_or_last else ():
-            self._members.ensure_entry(key)
-            self._on_change(key, True)  # the PodGroup is theirs as long as this group has no pod
+        for pod_group in self._records.pod_groups(entry.key) if first_or_last else ():
+            for key in self._other_readers(entry.key, pod_group):
+                self._members.ensure_entry(key)
+                self._on_change(key, True)  # the PodGroup is theirs as long as this group has no pod
 
     def _exists(self, entry: PodGroupEntry) -> bool:
         """Whether it is a group: it has members, a record, or a PodGroup that is no other group's."""
@@ -156,14 +157,14 @@ class PodGroupCache:
         """A PodGroup without pods belongs to the first flavor that reads it, unless another flavor's group has pods."""
         if key.flavor is not next(iter(self._records.flavors_reading(pod_group.ref.api)), None):
             return False
-        return all((it := self._members.entry(other)) is None or it.empty for other in self._same_named(key))
+        others = self._other_readers(key, pod_group)
+        return all((it := self._members.entry(other)) is None or it.empty for other in others)
 
-    def _same_named(self, key: PodGroupKey) -> Iterator[PodGroupKey]:
-        """Groups of other flavors that have the same PodGroup."""
-        for pod_group in self._records.pod_groups(key):
-            for flavor in self._records.flavors_reading(pod_group.ref.api):
-                if flavor is not key.flavor:
-                    yield PodGroupKey(flavor=flavor, namespace=key.namespace, name=key.name)
+    def _other_readers(self, key: PodGroupKey, pod_group: RecordObject) -> Iterator[PodGroupKey]:
+        """Groups of other flavors that read this PodGroup."""
+        for flavor in self._records.flavors_reading(pod_group.ref.api):
+            if flavor is not key.flavor:
+                yield PodGroupKey(flavor=flavor, namespace=key.namespace, name=key.name)
 
     def _trusted(self, group: MergedGroup, record: AdmissionRecord | None) -> AdmissionRecord | None:
         if record is None or record.stage is AdmissionState.CLOSED:

@@ -9,14 +9,15 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.errors import Conflict, ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.podgroups.record import AdmissionState, decode_record
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, run_for, running_controller
-from tests.fakes.podgroups.objects import key, made_by
+from tests.fakes.podgroups.manifests import record_text
+from tests.fakes.podgroups.objects import key, made_by, pod_group
 from tests.fakes.podgroups.sources import GANG, Json, alibaba
 
 # --- Members that come later -----------------------------------------------------------------------------------------
@@ -88,6 +89,26 @@ async def test_a_group_that_only_its_user_recreates_is_forgotten_with_its_last_p
         await run_for(10)
         assert refused
         assert not cluster.all(CONFIGMAPS)
+
+
+async def test_a_group_is_forgotten_with_its_last_pod_while_pods_of_another_kind_name_one_like_it(
+    cluster: InMemoryCluster,
+) -> None:
+    """Koordinator reads PodGroups of scheduler-plugins, too; but this one has its own."""
+    sigs = POD_GROUPS[names.SIGS_GROUP]
+    cluster.put(sigs, pod_group("g", uid="uid-sigs", spec={"minMember": 2}))
+    label = {names.KOORDINATOR_LABEL: "g"}
+    async with running_controller(cluster, OFF):
+        cluster.create_group("g", "a", "b", of=key("g", Flavor.KOORDINATOR), labels=label)
+        cluster.create_group("g", "theirs", minimum=1)
+        await run_for(700)
+        for name in ("a", "b"):
+            cluster.remove(PODS, name)
+        await run_for(10)
+        cluster.remove(PODS, "theirs")
+        await run_for(10)
+        found = decode_record(record_text(cluster.stored(sigs, "team", "g")))
+        assert (found.stage, found.rolled_back) == (AdmissionState.CLOSED, 0)
 
 
 async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryCluster) -> None:
