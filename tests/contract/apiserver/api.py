@@ -11,9 +11,9 @@ from typing import Any, Self
 import aiohttp
 import msgspec
 
+from jobset_gate import names
 from jobset_gate.kube.access import Access
 from tests.fakes.eventually import PATIENCE
-from tests.plane.planes import fresh_name
 
 Json = dict[str, Any]
 
@@ -137,7 +137,7 @@ class Watched:
 
 CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
 PODS = "/api/v1/namespaces/{ns}/pods"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+JOBSETS = f"/apis/{names.JOBSET_API_VERSION}/namespaces/{{ns}}/jobsets"
 
 
 def config_map(name: str = "c", *, meta: Json | None = None, **data: Any) -> Json:
@@ -156,78 +156,11 @@ async def bind(api: RawApi, name: str, node: str) -> Reply:
     return await api.post(f"{PODS}/{name}/binding", body)
 
 
-@dataclass(frozen=True, slots=True)
-class Gangs:
-    """A custom kind of the test's own."""
-
-    group: str
-
-    @property
-    def path(self) -> str:
-        return f"/apis/{self.group}/v1/namespaces/{{ns}}/gangs"
-
-    def gang(self, name: str = "g", *, meta: Json | None = None, **spec: Any) -> Json:
-        return {
-            "apiVersion": f"{self.group}/v1",
-            "kind": "Gang",
-            "metadata": {"name": name, **(meta or {})},
-            "spec": spec,
-        }
-
-
-def _object(**properties: Json) -> Json:
-    return {"type": "object", "properties": properties}
-
-
-def _map_list(key: str, **properties: Json) -> Json:
-    lists = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
-    return {"type": "array", "items": _object(**properties) | {"required": [key]}, **lists}
-
-
-_TEXT: Json = {"type": "string"}
-_SPEC = _object(
-    mode=_TEXT | {"enum": ["A", "B"], "default": "A"},
-    jobs=_map_list("name", name=_TEXT, replicas={"type": "integer", "default": 1}),
-)
-_STATUS = _object(restarts={"type": "integer"}, conditions=_map_list("type", type=_TEXT, status=_TEXT, reason=_TEXT))
-
-
-def crd(group: str) -> Json:
-    schema = {"type": "object", "properties": {"spec": _SPEC, "status": _STATUS}}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+def jobset(name: str = "g", *, meta: Json | None = None, **spec: Any) -> Json:
+    """A kind with a schema, a status subresource, list maps and defaults."""
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"gangs.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": "gangs", "kind": "Gang", "singular": "gang", "listKind": "GangList"},
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
+        "apiVersion": names.JOBSET_API_VERSION,
+        "kind": "JobSet",
+        "metadata": {"name": name, **(meta or {})},
+        "spec": spec,
     }
-
-
-@asynccontextmanager
-async def served_gangs(api: RawApi) -> AsyncIterator[Gangs]:
-    """Installs the kind, waits until it is served, and removes it."""
-    gangs = Gangs(f"{fresh_name()}.example.com")
-    made = await api.post(CRDS, crd(gangs.group))
-    assert made.status == 201, made.object
-    async with asyncio.timeout(PATIENCE):
-        async with api.watch(CRDS, f"fieldSelector=metadata.name=gangs.{gangs.group}") as watch:
-            while not _established(await watch.next()):
-                pass
-        # The handler of a real server sees what it wrote itself a moment later: each round trip is a wait.
-        while (await api.get(gangs.path)).status == 404:
-            pass
-    try:
-        yield gangs
-    finally:
-        await api.delete(f"{CRDS}/gangs.{gangs.group}")
-
-
-def _established(event: Json | None) -> bool:
-    assert event is not None
-    conditions = event["object"].get("status", {}).get("conditions", [])
-    return any(item["type"] == "Established" and item["status"] == "True" for item in conditions or ())

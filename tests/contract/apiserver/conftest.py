@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.contract.apiserver.api import Gangs, RawApi, served_gangs
+from jobset_gate.kube.client import Client
+from jobset_gate_demo.fake import jobset_crd
+from tests.contract.apiserver.api import JOBSETS, RawApi
 from tests.plane.planes import Plane
 
 
@@ -25,7 +27,7 @@ async def api(plane: Plane, namespace: str) -> AsyncIterator[RawApi]:
 
 
 @pytest.fixture
-async def gangs(api: RawApi) -> AsyncIterator[Gangs]:
-    """A custom kind with a status subresource, list maps and defaults."""
-    async with served_gangs(api) as kind:
-        yield kind
+async def jobsets(client: Client) -> str:
+    """The path of a custom kind, which is served."""
+    await jobset_crd.install(client)
+    return JOBSETS

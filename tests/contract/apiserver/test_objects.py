@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from tests.contract.apiserver.api import CONFIGMAPS, JSON_PATCH, PODS, Gangs, RawApi, Reply, bind, config_map, pod
+from tests.contract.apiserver.api import (
+    CONFIGMAPS,
+    JSON_PATCH,
+    PODS,
+    Json,
+    RawApi,
+    Reply,
+    bind,
+    config_map,
+    jobset,
+    pod,
+)
 
 
 async def test_a_write_that_names_another_version_or_uid_conflicts(api: RawApi) -> None:
@@ -91,56 +102,62 @@ async def test_apply_creates_and_merges_and_keeps_what_it_does_not_name(api: Raw
     assert (await api.apply(f"{CONFIGMAPS}/new", config_map("new", a="1"))).status == 201
 
 
-async def test_conditions_are_applied_by_their_type(api: RawApi, gangs: Gangs) -> None:
+async def test_conditions_are_applied_by_their_type(api: RawApi, jobsets: str) -> None:
     """A9: our condition and the JobSet controller's."""
-    await api.post(gangs.path, gangs.gang())
-    await api.merge(f"{gangs.path}/g/status", {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}})
-    ours = gangs.gang() | {"status": {"conditions": [{"type": "Ours", "status": "False", "reason": "Waiting"}]}}
-    applied = await api.apply(f"{gangs.path}/g/status", ours, "gate", force=True)
+
+    def condition(kind: str) -> Json:
+        told = {"status": "False", "reason": "Waiting", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        return {"status": {"conditions": [{"type": kind} | told]}}
+
+    await api.post(jobsets, jobset())
+    await api.merge(f"{jobsets}/g/status", condition("Theirs"))
+    applied = await api.apply(f"{jobsets}/g/status", jobset() | condition("Ours"), "gate", force=True)
     assert [item["type"] for item in applied.object["status"]["conditions"]] == ["Theirs", "Ours"]
 
 
 # --- Custom kinds: pruning, defaults, status --------------------------------------------------------------------------
 
 
-async def test_unknown_fields_are_pruned_with_a_warning(api: RawApi, gangs: Gangs) -> None:
+async def test_unknown_fields_are_pruned_with_a_warning(api: RawApi, jobsets: str) -> None:
     """A2: that is how a stock JobSet CRD loses our field."""
-    made = await api.post(gangs.path, gangs.gang(gate={"timeout": 3}, jobs=[{"name": "a", "extra": 1}]))
+    made = await api.post(jobsets, jobset(gate={"timeout": 3}, replicatedJobs=[{"name": "a", "extra": 1}]))
     assert made.status == 201
-    assert made.object["spec"] == {"mode": "A", "jobs": [{"name": "a", "replicas": 1}]}
-    assert made.warnings == ['299 - "unknown field \\"spec.gate\\""', '299 - "unknown field \\"spec.jobs[0].extra\\""']
+    assert "gate" not in made.object["spec"]
+    assert made.object["spec"]["replicatedJobs"] == [{"name": "a", "groupName": "default", "replicas": 1}]
+    fields = ("spec.gate", "spec.replicatedJobs[0].extra")
+    assert made.warnings == [f'299 - "unknown field \\"{it}\\""' for it in fields]
 
 
-async def test_status_and_spec_have_their_own_endpoints(api: RawApi, gangs: Gangs) -> None:
-    made = await api.post(gangs.path, {**gangs.gang(), "status": {"restarts": 1}})
+async def test_status_and_spec_have_their_own_endpoints(api: RawApi, jobsets: str) -> None:
+    made = await api.post(jobsets, {**jobset(suspend=False), "status": {"restarts": 1}})
     assert "status" not in made.object
-    status = {"metadata": {"labels": {"a": "b"}}, "spec": {"mode": "B"}, "status": {"restarts": 2}}
-    by_status = await api.merge(f"{gangs.path}/g/status", status)
-    assert (by_status.object["spec"], by_status.object["status"]) == ({"mode": "A"}, {"restarts": 2})
+    status = {"metadata": {"labels": {"a": "b"}}, "spec": {"suspend": True}, "status": {"restarts": 2}}
+    by_status = await api.merge(f"{jobsets}/g/status", status)
+    assert (by_status.object["spec"]["suspend"], by_status.object["status"]) == (False, {"restarts": 2})
     assert "labels" not in by_status.meta
-    by_main = await api.merge(f"{gangs.path}/g", {"spec": {"mode": "B"}, "status": {"restarts": 3}})
-    assert (by_main.object["spec"], by_main.object["status"]) == ({"mode": "B"}, {"restarts": 2})
+    by_main = await api.merge(f"{jobsets}/g", {"spec": {"suspend": True}, "status": {"restarts": 3}})
+    assert (by_main.object["spec"]["suspend"], by_main.object["status"]) == (True, {"restarts": 2})
     assert [reply.meta["generation"] for reply in (made, by_status, by_main)] == [1, 1, 2]
-    assert (await api.get(f"{gangs.path}/g/status")).object == by_main.object
+    assert (await api.get(f"{jobsets}/g/status")).object == by_main.object
 
 
-async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: RawApi, gangs: Gangs) -> None:
+async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: RawApi, jobsets: str) -> None:
     """So a uid in it does not keep it from another object of the same name."""
-    old = await api.post(gangs.path, gangs.gang())
-    await api.delete(f"{gangs.path}/g")
-    new = await api.post(gangs.path, gangs.gang())
+    old = await api.post(jobsets, jobset())
+    await api.delete(f"{jobsets}/g")
+    new = await api.post(jobsets, jobset())
     kind = {"apiVersion": old.object["apiVersion"], "kind": old.object["kind"]}
 
     async def patched(write: Callable[..., Awaitable[Reply]], restarts: int, **meta: str) -> int:
         body = {**kind, "metadata": {"name": "g", **meta}, "status": {"restarts": restarts}}
-        return (await write(f"{gangs.path}/g/status", body)).status
+        return (await write(f"{jobsets}/g/status", body)).status
 
     for number, write in enumerate((api.apply, api.merge)):
         assert await patched(write, number, resourceVersion=old.meta["resourceVersion"]) == 409
         assert await patched(write, number, uid=old.meta["uid"], resourceVersion=old.meta["resourceVersion"]) == 409
         assert await patched(write, number, uid=old.meta["uid"]) == 200
-    assert (await api.get(f"{gangs.path}/g")).meta["uid"] == new.meta["uid"]
-    refused = await api.merge(f"{gangs.path}/g", {"metadata": {"uid": old.meta["uid"]}})
+    assert (await api.get(f"{jobsets}/g")).meta["uid"] == new.meta["uid"]
+    refused = await api.merge(f"{jobsets}/g", {"metadata": {"uid": old.meta["uid"]}})
     assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
 
 
