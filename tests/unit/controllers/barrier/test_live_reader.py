@@ -16,7 +16,6 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
-from jobset_gate.runtime.paging import PAGE
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import decided, missing_slots
@@ -88,14 +87,6 @@ async def test_only_this_gangs_objects_are_looked_at(api: Api, look: LiveReader)
     store_pod(api, 1, job, runs=True, **{names.JS_NAME: "other"})
     store_pod(api, 2, job, runs=True, **{names.GATED: "no"})
     assert [pod.index for pod in (await look.refresh(STALE)).pods] == [0]
-
-
-async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: LiveReader, api_calls: CallBlocker) -> None:
-    job = store_job(api)
-    for index in range(2 * PAGE + 1):
-        store_pod(api, index, job, runs=True)
-    assert len((await look.refresh(STALE)).pods) == 2 * PAGE + 1
-    assert sum(call.kind == PODS for call in api_calls.calls) == 3
 
 
 @pytest.mark.parametrize("kind", [JOBS, PODS])

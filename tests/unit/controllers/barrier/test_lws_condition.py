@@ -87,15 +87,6 @@ def test_of_a_billion_groups_those_that_are_there_are_looked_at() -> None:
 # --- What is written, and when ---------------------------------------------------------------------------------------
 
 
-async def test_it_is_true_once_every_group_below_replicas_has_started(vllm: LwsController) -> None:
-    vllm.show(leader_worker_set(2))
-    for group, leader in enumerate("AB"):
-        assert (await vllm.write_condition())[0] == "False"
-        vllm.start_group(leader, RUNS, group=group)
-        await vllm.reconcile(key=GROUP._replace(name=f"vllm-{group}"))
-    assert await vllm.write_condition() == ("True", "AllPodsStarted", "all 2 groups have started")
-
-
 @pytest.mark.parametrize(("started", "status"), [(0, "True"), (2, "False")])
 async def test_a_surplus_group_of_a_rolling_update_does_not_count(
     vllm: LwsController, started: int, status: str

@@ -125,14 +125,6 @@ def test_the_start_of_the_last_main_container_is_timed_once_all_have_started(sho
     assert shown.seconds("start_skew") == (1, 3)
 
 
-def test_the_skew_of_the_pods_knows_announcements_too(shown: ScrapedMetrics) -> None:
-    """Of a pod that its kubelet has not reported yet."""
-    early = waiting_pod(0)
-    seen = gang(early, pod(1, barrier_since=T0 + 3), announced={early.uid: T0 - 4})
-    shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 5), T0 + 5)
-    assert shown.seconds("pod_start_skew") == (1, 7)
-
-
 def test_the_longest_wait_grows_without_a_pass_and_ends_with_it(shown: ScrapedMetrics) -> None:
     assert shown.value("longest_wait_seconds") == 0
     shown.measures.on_waiting(TRAIN, *waits(pod(0), config_map=config_map(waiting_since=clock(T0))))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from jobset_gate.kube.resources import PODS
-from jobset_gate_demo.fake.kubelet import PodMatch
 from tests.fakes.embedded_controller import EmbeddedController, embedded_controller
 from tests.fakes.object_view import ObjectView
 from tests.fakes.start_groups import StartGroup
@@ -66,16 +65,6 @@ async def test_each_channel_alone_starts_a_group_its_replacements_and_its_next_a
         await until_run(at)
         await group.create_pods([2])
         await until_run(at, "set-0", "set-1", "set-2")
-
-
-async def test_a_pod_that_the_stream_released_passes_again_when_its_node_boots_and_nobody_is_there() -> None:
-    async with embedded_controller(**CHANNELS["stream"]) as at:
-        group = StartGroup(at.client, size=SIZE, timeout=None, stream=at.manager.stream_url)
-        await group.create()
-        await until_run(at, "set-0", "set-1", "set-2")
-        await at.stop()
-        at.kubelets.restart_sandbox(PodMatch(name="set-1"))
-        await until_run(at, "set-1", restarts=1)
 
 
 async def test_without_its_source_a_group_waits_and_with_it_again_it_starts_or_gathers_again() -> None:
