@@ -135,12 +135,12 @@ class CertificateInstallation:
 
 @asynccontextmanager
 async def installation(
-    client: Client, namespace: str, *, port: int = 443, url: str | None = None, terms: RotationPolicy | None = None
+    client: Client, namespace: str, *, port: int = 443, terms: RotationPolicy | None = None
 ) -> AsyncIterator[CertificateInstallation]:
     """The configurations as the chart writes them, for the JobSets of one namespace; gone at the end."""
     resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-    where: Json = {"url": url} if url else {"service": registration.ServiceReference(namespace, SERVICE, port)}
-    made = registration.configurations(**where, suffix=f"-{namespace}", timeout_seconds=WEBHOOK_TIMEOUT)
+    service = registration.ServiceReference(namespace, SERVICE, port)
+    made = registration.configurations(service=service, suffix=f"-{namespace}", timeout_seconds=WEBHOOK_TIMEOUT)
     names_made = []
     try:
         for resource, configuration in zip(resources, made, strict=True):

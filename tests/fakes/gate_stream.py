@@ -47,11 +47,11 @@ class FakePeer:
 class ServedBook:
     """A stream of these requests, and its clients."""
 
-    def __init__(self, book: WaiterRegistry, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, book: WaiterRegistry, port: int = 0) -> None:
         self.book = book
         self.outcomes: list[str] = []
         self.stream = StreamServer(
-            self.book, host=host, port=port, on_outcome=lambda _, outcome: self.outcomes.append(outcome)
+            self.book, host="127.0.0.1", port=port, on_outcome=lambda _, outcome: self.outcomes.append(outcome)
         )
         self.clients: list[StreamClient] = []
 
@@ -71,14 +71,12 @@ class ServedBook:
 class ServedStream(ServedBook):
     """What the controller has of it."""
 
-    def __init__(
-        self, clock: Callable[[], float], *, most: int = MAX_REQUESTS, host: str = "127.0.0.1", port: int = 0
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], *, most: int = MAX_REQUESTS, port: int = 0) -> None:
         self.woken: list[GangKey] = []
         self.woken_later: list[GangKey] = []
         delivered = DeliveryLog(clock)
         self.index = GangCache(self.woken.append, lambda key, _: self.woken_later.append(key), delivered)
-        super().__init__(WaiterRegistry(self.index, clock, delivered, limit=most), host, port)
+        super().__init__(WaiterRegistry(self.index, clock, delivered, limit=most), port)
         self.set_jobset(gangs.jobset(token=TOKEN))
 
     def set_jobset(self, jobset: WorkloadSeen | None) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups.manifests import MINIMUM_ON_POD, membership_metadata
+from tests.fakes.wire_objects import owner
 
 Json = dict[str, Any]
 
@@ -23,10 +24,9 @@ def pod(way: Format | None = None, group: str = "g", *, name: str = "p", meta: J
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers} | spec}
 
 
-def owned(kind: str, *, controller: bool = True, api: str = "apps/v1") -> Json:
+def owned(kind: str, *, controller: bool = True) -> Json:
     """Metadata of a pod that some controller has made."""
-    uid = "0b1c6f5e-0000-4000-8000-000000000001"
-    return {"ownerReferences": [{"apiVersion": api, "kind": kind, "name": "o", "uid": uid, "controller": controller}]}
+    return {"ownerReferences": [owner(kind, "o", "o-uid") | {"controller": controller}]}
 
 
 def gates(made: Json) -> list[str]:

@@ -39,10 +39,9 @@ class Api:
         """The object as it stands; not to be changed."""
         return self._objects[kind].get(_key(kind, name, namespace))
 
-    def all(self, kind: Resource, labels: Mapping[str, str] | None = None) -> list[Json]:
-        """All of a kind that carry these labels; not to be changed."""
-        found = self._objects[kind].values()
-        return [stored for stored in found if _has(stored, labels)] if labels else list(found)
+    def all(self, kind: Resource) -> list[Json]:
+        """All of a kind; not to be changed."""
+        return list(self._objects[kind].values())
 
     def visible(self, kind: Resource) -> list[Json]:
         """What a list with the controllers' selector shows."""

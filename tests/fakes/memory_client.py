@@ -57,8 +57,8 @@ async def answer_done(_: Call) -> Answer:
 class MemoryClient:
     """`calls` is the log of all that was requested; `gate_written` and `gate_removed` are called for each ConfigMap."""
 
-    def __init__(self, api: Api, answer: AnswerCall = answer_done, repeats: int = REPEATS) -> None:
-        self.api, self._answer, self._repeats = api, answer, repeats
+    def __init__(self, api: Api, answer: AnswerCall = answer_done) -> None:
+        self.api, self._answer, self._repeats = api, answer, REPEATS
         self.calls: list[Call] = []
         self.gate_written: Callable[[Json | None, Json], None] = lambda _, __: None
         self.gate_removed: Callable[[Json], None] = lambda _: None

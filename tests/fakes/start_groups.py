@@ -79,8 +79,7 @@ def pod(name: str, owned_by: Json, *, size: int = 2, notes: Json | None = None, 
     }
 
 
-def gated(given: Json, stream: str = "", token: str = "") -> Json:
-    """The pod as the webhook has it stored. `stream`: base URL of the gate stream; `token`: by its name if ""."""
+def gated(given: Json, stream: str = "") -> Json:
+    """The pod as the webhook has it stored. `stream`: base URL of the gate stream."""
     settings = Settings(barrier=Barrier(stream_url=stream or None, grace_seconds=GRACE_SECONDS))
-    drawn = token or f"token-of-{given['metadata']['name']}"
-    return injected(given, settings, token=drawn)
+    return injected(given, settings, token=f"token-of-{given['metadata']['name']}")

@@ -59,9 +59,9 @@ class StoredJobSet:
         stored["metadata"].setdefault("labels", {}).update(labels)
         self.uid = (await self.client.create(JOBSETS, stored, self.namespace))["metadata"]["uid"]
 
-    async def condition(self, reason: str, message: str, status: str = "False", kind: str = names.CONDITION) -> None:
-        moment = timestamp(time.time())
-        one = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": moment}
+    async def condition(self, reason: str, message: str, status: str = "False") -> None:
+        said = {"type": names.CONDITION, "status": status, "reason": reason, "message": message}
+        one = said | {"lastTransitionTime": timestamp(time.time())}
         await self._status(self.resource, "train", {"conditions": [one]}, PatchType.MERGE)
 
     async def job(self, number: int = 0, replicated: str = "workers") -> str:

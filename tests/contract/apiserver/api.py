@@ -54,10 +54,10 @@ class Reply:
 class RawApi:
     """`async with Api(plane.access, namespace) as api`; paths say {ns} for the namespace."""
 
-    def __init__(self, access: Access, namespace: str = "default", agent: str = "tester/1.0") -> None:
+    def __init__(self, access: Access, namespace: str) -> None:
         self._access = access
         self.namespace = namespace
-        self._session = aiohttp.ClientSession(headers={"User-Agent": agent})
+        self._session = aiohttp.ClientSession(headers={"User-Agent": "tester/1.0"})
 
     async def __aenter__(self) -> Self:
         return self
@@ -156,11 +156,6 @@ async def bind(api: RawApi, name: str, node: str) -> Reply:
     return await api.post(f"{PODS}/{name}/binding", body)
 
 
-def jobset(name: str = "g", *, meta: Json | None = None, **spec: Any) -> Json:
+def jobset(**spec: Any) -> Json:
     """A kind with a schema, a status subresource, list maps and defaults."""
-    return {
-        "apiVersion": names.JOBSET_API_VERSION,
-        "kind": "JobSet",
-        "metadata": {"name": name, **(meta or {})},
-        "spec": spec,
-    }
+    return {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "metadata": {"name": "g"}, "spec": spec}

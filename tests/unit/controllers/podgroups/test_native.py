@@ -28,8 +28,8 @@ def member(number: int, named: str = NAME) -> Json:
     return pod(f"p{number}", spec={"schedulingGroup": {"podGroupName": named}} if named else None)
 
 
-def group(*pods: Json, gangs: tuple[str, ...] = (), uid: str = "u1") -> GroupSnapshot:
-    seen = group_snapshot(*pods, group=pod_group(uid=uid), record=RECORD)
+def group(*pods: Json, gangs: tuple[str, ...] = ()) -> GroupSnapshot:
+    seen = group_snapshot(*pods, group=pod_group(), record=RECORD)
     return replace(seen, group=replace(seen.group, gangs=gangs))
 
 
