@@ -100,19 +100,6 @@ def test_who_is_moved_to_another_gang_counts_in_the_old_one_no_more(woken: Cache
     assert len(woken.index) == 1, "only the other gang is left"
 
 
-def test_a_pod_with_a_token_is_found_by_its_uid_in_its_namespace_as_long_as_it_is_there() -> None:
-    made, one, next_one = CacheHarness(), pod(1, token="t0ken"), pod(1, uid="u-new", token="t0ken")
-    found = [made.index.find_pod("default", "pod-workers-0-1")]
-    made.pod(None, one)
-    made.pod(None, pod(2))
-    found += [made.index.find_pod(*it) for it in [("default", one.uid), ("other", one.uid), ("default", pod(2).uid)]]
-    assert found == [None, (TRAIN, one), None, None]
-    made.pod(one, next_one)
-    assert [made.index.find_pod("default", it) for it in (one.uid, "u-new")] == [None, (TRAIN, next_one)]
-    made.pod(next_one, None)
-    assert made.index.find_pod("default", "u-new") is None
-
-
 # --- Waking ---------------------------------------------------------------------------------------------------------
 
 

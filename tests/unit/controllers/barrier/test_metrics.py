@@ -90,12 +90,18 @@ def test_a_gang_that_no_longer_waits_is_not_counted_any_more(shown: ScrapedMetri
 
 
 def test_a_release_is_counted_and_timed(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), pod(1, barrier_since=T0 + 40), config_map=config_map(waiting_since=clock(T0)))
+    early = waiting_pod(0)  # its kubelet has not reported it yet
+    seen = gang(
+        early,
+        pod(1, barrier_since=T0 + 40),
+        config_map=config_map(waiting_since=clock(T0)),
+        announced={early.uid: T0 - 4},
+    )
     shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 42), T0 + 42)
     assert shown.value("decisions_total", kind="release", cause="AllPodsStarted") == 1
     assert shown.seconds("time_to_release") == (1, 42)
     assert shown.seconds("last_start_to_release") == (1, 2)
-    assert shown.seconds("pod_start_skew") == (1, 40)
+    assert shown.seconds("pod_start_skew") == (1, 44)
 
 
 def test_clocks_that_disagree_make_no_negative_time(shown: ScrapedMetrics) -> None:

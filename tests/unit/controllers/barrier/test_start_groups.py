@@ -81,18 +81,6 @@ async def test_the_condition_is_written_with_the_verdict_and_not_once_more(ring:
     assert [it["reason"] for it in ring.api.all(EVENTS)] == ["AllPodsStarted"]
 
 
-async def test_a_timeout_names_the_pods_that_are_missing(ring: StartGroupController) -> None:
-    ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
-    assert await ring.reconcile() == 59.0, "the barrier has started two seconds ago, by a clock of whole seconds"
-    await asyncio.sleep(58)
-    await ring.reconcile()
-    assert names.KEY_VERDICT not in ring.stored["data"]
-    await asyncio.sleep(2)
-    await ring.reconcile()
-    assert (ring.decided.kind, ring.decided.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
-    assert "(b)" in ring.decided.message
-
-
 @pytest.mark.parametrize(
     "other",
     [{"notes": TIMEOUT}, {}, {"notes": TIMEOUT, "init": ()}],

@@ -120,7 +120,9 @@ async def test_a_pod_that_is_on_its_way_out_is_not_answered(gate: ServedGroup) -
 
 async def test_without_its_own_token_nobody_learns_which_pods_are_there(gate: ServedGroup) -> None:
     """The same answer, byte for byte, and the same in the metrics."""
-    gate.controller.show(member("a"), member("b"), member("c", notes={names.TOKEN: ""}))
+    gate.controller.show(*(member(it) for it in ("a", "b", "gone")), member("c", notes={names.TOKEN: ""}))
+    gate.controller.remove("gone")
+    gate.controller.watch()
     refused = (
         path("a", token="wrong"),
         path("a", token="token-of-b"),
@@ -130,6 +132,7 @@ async def test_without_its_own_token_nobody_learns_which_pods_are_there(gate: Se
         path("c"),
         path("c", token="/").replace("//", "/"),
         path("unknown"),
+        path("gone"),
     )
     answers = {await (await gate.request(where)).rest() for where in refused}
     assert len(answers) == 1
