@@ -3,113 +3,82 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from contextlib import AsyncExitStack
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
-from jobset_gate.injection import inject
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import LeadershipLost
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, LEASES
-from jobset_gate.settings import Settings
 from jobset_gate_demo.fake import jobset_crd, manifests
 from jobset_gate_demo.fake.apiserver import ApiServer
 from jobset_gate_demo.fake.clock import VirtualClock
-from tests.fakes.faults import ALWAYS, WRITES, Faults, Match, Rule
+from tests.fakes.background import in_background
+from tests.fakes.faults import ALWAYS, WRITES, Faults, Match
+from tests.fakes.jobsets import injected
 
 NAMESPACE = "default"
 DURATION, DEADLINE = 15.0, 10.0
 
 
-class Pair:
-    """The first leads. `writes` has the time of each write of a gang's ConfigMap, by whomever."""
-
-    def __init__(self, server: ApiServer, faults: Faults, client: Client, clock: VirtualClock) -> None:
-        self.server, self.faults, self.client, self.clock = server, faults, client, clock
-        self.writes: list[float] = []
-        self.hanging: list[Rule] = []
-        faults.on_write(lambda _: self.writes.append(clock()), Match(CONFIGMAPS, WRITES), times=ALWAYS)
-        self.managers: dict[str, Manager] = {}
-        self.tasks: dict[str, asyncio.Task[None]] = {}
-
-    async def start(self) -> None:
-        for identity in ("first", "second"):
-            options = ManagerOptions(
-                namespace=NAMESPACE,
-                identity=identity,
-                extend_crd=False,
-                lease_duration=DURATION,
-                renew_deadline=DEADLINE,
-                registry=CollectorRegistry(),
-                clock=self.clock,
-            )
-            manager = self.managers[identity] = Manager(Access(server=self.server.url), options)
-            self.tasks[identity] = asyncio.create_task(manager.run())
-            await (manager.leading if identity == "first" else manager.serving).wait()
-
-    async def stop(self) -> None:
-        for task in self.tasks.values():
-            task.cancel()
-        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
-
-    async def gang(self, name: str) -> None:
-        """One that is to be released as soon as it is seen."""
-        user = manifests.gang(name, NAMESPACE, jobs=1, pods=1, annotations={names.BYPASS: "true"})
-        gated = inject.injected(user, None, settings=Settings(), token="").document
-        await self.client.create(JOBSETS, gated, NAMESPACE)
-
-    async def undecided(self) -> set[str]:
-        gangs = {one["metadata"]["name"] for one in (await self.client.list(JOBSETS, NAMESPACE))["items"]}
-        gates = (await self.client.list(CONFIGMAPS, NAMESPACE))["items"]
-        return gangs - {
-            one["metadata"]["name"].removesuffix(names.CONFIG_MAP_SUFFIX)
-            for one in gates
-            if names.KEY_VERDICT in one.get("data", {})
-        }
-
-
-@pytest.fixture
-async def pair(clock: VirtualClock) -> AsyncIterator[Pair]:
-    faults = Faults()
-    async with ApiServer(hooks=faults, clock=clock) as server, Client(Access(server=server.url)) as client:
-        await jobset_crd.install(client)
-        made = Pair(server, faults, client, clock)
-        await made.start()
-        yield made
-        for rule in made.hanging:
-            rule.released.set()
-        await made.stop()
-
-
-def of_the_first(call: Any) -> bool:
-    return b'"first"' in (call.body or b"")
+async def decided(client: Client) -> set[str]:
+    """The gangs whose ConfigMap has a verdict."""
+    config_maps = (await client.list(CONFIGMAPS, NAMESPACE))["items"]
+    found = [it["metadata"]["name"] for it in config_maps if names.KEY_VERDICT in it.get("data", {})]
+    return {name.removesuffix(names.CONFIG_MAP_SUFFIX) for name in found}
 
 
 async def test_a_leader_whose_renewal_hangs_stops_writing_before_the_lease_can_be_taken_and_ends(
-    pair: Pair, clock: VirtualClock
+    clock: VirtualClock,
 ) -> None:
-    pair.hanging.append(pair.faults.hang(Match(LEASES, WRITES, when=of_the_first), times=ALWAYS))
-    since = clock()
-    ended = begun = 0.0
-    number = 0
-    while not begun:
-        await pair.gang(f"gang-{number}")
-        number += 1
-        await asyncio.sleep(0.5)
-        ended = ended or (clock() if pair.tasks["first"].done() else 0.0)
-        begun = clock() if pair.managers["second"].leading.is_set() else 0.0
-    assert ended, "it has not ended, and another leads"
-    with pytest.raises(ExceptionGroup) as lost:
-        pair.tasks["first"].result()
-    assert lost.group_contains(LeadershipLost)
-    assert ended - since <= DEADLINE + 1
-    between = [at for at in pair.writes if since + DEADLINE < at < begun - 0.5]
-    assert between == [], "nobody may write there"
-    assert any(since < at <= since + DEADLINE for at in pair.writes), "while the lease was its own it worked on"
-    await asyncio.sleep(2.0)
-    assert await pair.undecided() == set()
+    faults, writes = Faults(), list[float]()
+
+    def manager(identity: str) -> Manager:
+        options = ManagerOptions(
+            namespace=NAMESPACE,
+            identity=identity,
+            extend_crd=False,
+            lease_duration=DURATION,
+            renew_deadline=DEADLINE,
+            registry=CollectorRegistry(),
+            clock=clock,
+        )
+        return Manager(Access(server=server.url), options)
+
+    async with ApiServer(hooks=faults, clock=clock) as server, Client(Access(server=server.url)) as client:
+        await jobset_crd.install(client)
+        first, second = manager("first"), manager("second")
+        async with AsyncExitStack() as running:
+            leader = await running.enter_async_context(in_background(first.run()))
+            await first.leading.wait()
+            await running.enter_async_context(in_background(second.run()))
+            await second.serving.wait()
+            faults.on_write(lambda _: writes.append(clock()), Match(CONFIGMAPS, WRITES), times=ALWAYS)
+            of_the_first = Match(LEASES, WRITES, when=lambda call: b'"first"' in call.body)
+            hanging = faults.hang(of_the_first, times=ALWAYS)
+            gangs: set[str] = set()
+            since, ended, begun = clock(), 0.0, 0.0
+            while not begun:
+                name = f"gang-{len(gangs)}"
+                gangs.add(name)
+                # To be released as soon as it is seen.
+                user = manifests.gang(name, NAMESPACE, jobs=1, pods=1, annotations={names.BYPASS: "true"})
+                await client.create(JOBSETS, injected(user), NAMESPACE)
+                await asyncio.sleep(0.5)
+                ended = ended or (clock() if leader.done() else 0.0)
+                begun = clock() if second.leading.is_set() else 0.0
+            assert ended, "it has not ended, and another leads"
+            with pytest.raises(ExceptionGroup) as lost:
+                leader.result()
+            assert lost.group_contains(LeadershipLost)
+            assert ended - since <= DEADLINE + 1
+            between = [at for at in writes if since + DEADLINE < at < begun - 0.5]
+            assert between == [], "nobody may write there"
+            assert any(since < at <= since + DEADLINE for at in writes), "while the lease was its own it worked on"
+            await asyncio.sleep(2.0)
+            assert await decided(client) == gangs
+            hanging.released.set()
