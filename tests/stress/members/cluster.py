@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from typing_extensions import override
@@ -16,9 +16,11 @@ from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
 from jobset_gate.sources import lws, startgroup
 from jobset_gate.sources.table import config_map_name
 from tests.fakes.memory_api import Api, Json
-from tests.stress.members.judge import GroupJudge, LeaderJudge, MemberJudge, size_of
 from tests.stress.world.cluster import Cluster
 from tests.stress.world.objects import JOBSET, GangShape, notes_of, running, stamp
+
+if TYPE_CHECKING:
+    from tests.stress.members.oracle import LeaderOracle, MemberOracle, RingOracle
 
 OWNER = "owner-uid"
 LEADER = f"{JOBSET}-0"
@@ -28,12 +30,12 @@ class MemberCluster(Cluster):
     """One gang. `kept`: pods whose barrier has its release on the volume of its state."""
 
     key: ClassVar[GangKey]
-    judge: MemberJudge
+    judge: MemberOracle
+    """Made for this cluster, and before its first pod."""
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         super().__init__(api, now, shape)
         self.size = shape.width
-        self.wrongs: list[AssertionError] = []
         self.kept: set[str] = set()
         self._seen: dict[tuple[str, str], PodSeen] = {}
         """By UID and resourceVersion: to read pods takes half the time of a schedule."""
@@ -124,7 +126,6 @@ class MemberCluster(Cluster):
             self._change_pod(pod, lambda body: body.update(status={"phase": "Running"}))
             return
         self.ran.setdefault(uid, self.now())
-        self.judge.began(uid, self.now())
         self._forget(pod)
         if uid in self.kept:
             self._untold[uid] = "release"
@@ -144,10 +145,7 @@ class MemberCluster(Cluster):
         verdict = verdict_codec.parse(text)
         if verdict is None or not self._runs(pod) or (verdict.generation.uid, verdict.generation.attempt) != (uid, 0):
             return False
-        try:
-            self.judge.obeyed(uid, self.verdict_on_gang(pod, verdict))
-        except AssertionError as wrong:
-            self.wrongs.append(wrong)
+        self.judge.obeyed(uid, self.verdict_on_gang(pod, verdict))
         self._untold[uid] = verdict.kind.value
         if verdict.kind.value == "release":
             self.kept.add(uid)
@@ -175,10 +173,7 @@ class RingCluster(MemberCluster):
     """The start group `train` of one owner."""
 
     key = GangKey("default", startgroup.gang_name(JOBSET, OWNER), "startgroup")
-
-    def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
-        super().__init__(api, now, shape)
-        self.judge: GroupJudge = GroupJudge(shape)
+    judge: RingOracle
 
     @override
     def _decode(self, pod: wire.MemberPod) -> PodSeen | None:
@@ -226,10 +221,10 @@ class LeaderCluster(MemberCluster):
     """
 
     key = GangKey("default", LEADER, "lws")
+    judge: LeaderOracle
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         super().__init__(api, now, shape)
-        self.judge: LeaderJudge = LeaderJudge(shape)
         self._next_is_bare = False
 
     @override
@@ -307,6 +302,11 @@ class LeaderCluster(MemberCluster):
 
     def _labels(self) -> dict[str, str]:
         return {names.LWS_NAME: JOBSET, names.LWS_GROUP_INDEX: "0"}
+
+
+def size_of(pod: PodSeen) -> int:
+    """How many pods this one waits for."""
+    return 0 if pod.member is None else pod.member.size
 
 
 def is_bare(pod: Json) -> bool:

@@ -1,9 +1,13 @@
-"""The judge: each write of the ConfigMap, by what that controller had been shown, and how all ends."""
+"""What must never happen to a gang whose pods are gated one by one (K5), and how all ends.
+
+Each write of the ConfigMap is judged by what that controller had been shown. Of the product, only types are used.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -11,10 +15,10 @@ from typing_extensions import override
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.member import Membership
-from jobset_gate.barrier.model import Verdict
+from jobset_gate.barrier.model import BarrierStage, PodSeen, Verdict, VerdictKind
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from tests.fakes.memory_api import Api, Json, labels_of
-from tests.stress.members.cluster import OWNER, LeaderCluster, MemberCluster, RingCluster, is_bare
+from tests.stress.members.cluster import OWNER, LeaderCluster, MemberCluster, RingCluster, is_bare, size_of
 from tests.stress.world.objects import JOBSET, notes_of
 from tests.stress.world.oracle import Oracle
 
@@ -29,11 +33,15 @@ deleted it repeats them once more, without either."""
 
 
 class MemberOracle(Oracle):
-    """Of either."""
+    """Of either. The cluster tells it what happens to pods."""
 
     def __init__(self, api: Api, cluster: MemberCluster, now: Callable[[], float]) -> None:
         super().__init__(api, cluster, now)
-        self.wrongs = cluster.wrongs
+        cluster.judge = self
+        self.whose: dict[str, Hashable] = {}
+        """The generation of each pod there ever was, by UID."""
+        self._verdicts: defaultdict[Hashable, set[VerdictKind]] = defaultdict(set)
+        """What was decided on a generation."""
 
     @override
     def sent(self, replica: Replica, call: Call) -> None:
@@ -46,8 +54,38 @@ class MemberOracle(Oracle):
         except AssertionError as wrong:
             self.wrongs.append(wrong)
 
+    def gate_lost(self, uid: str) -> None:
+        """A user has deleted this gang's ConfigMap: what nobody remembers may be decided once more."""
+        raise NotImplementedError
+
+    def obeyed(self, uid: str, verdict: Verdict) -> None:
+        """The barrier of this pod obeys a verdict on its gang."""
+        if verdict.kind not in self._verdicts[self.whose[uid]]:
+            self._wrong(f"stale: {uid} obeys {verdict}, decided on other pods than its generation's")
+
     def _judge(self, replica: Replica, old: Json | None, new: Json) -> None:
         raise NotImplementedError
+
+    def _has_cause(self, verdict: Verdict, its: Hashable, live: list[PodSeen]) -> None:
+        """But for AllPodsStarted: the pods of this generation bear it out."""
+        if verdict.cause == "GateMissing":
+            bare = [pod for pod in live if pod.member is not None and not pod.member.has_barrier]
+            assert bare, f"early: {verdict}, and all pods have a barrier"
+            return
+        assert verdict.cause == "TimedOut", f"nobody asked for it: {verdict}"
+        timeout, now = self._cluster.shape.timeout, self._now()
+        ran = [int(at) for uid, at in self._cluster.ran.items() if self.whose[uid] == its]
+        assert timeout is not None, f"early: {verdict}, without a timeout"
+        assert now >= min(ran, default=math.inf) + timeout, f"early: {verdict} at {now}, the pods ran at {ran}"
+
+    def _have_started(self, live: list[PodSeen]) -> list[PodSeen]:
+        """Or announced."""
+        return [
+            pod
+            for pod in live
+            if pod.stage in (BarrierStage.RUNNING, BarrierStage.PASSED)
+            or (pod.stage is BarrierStage.WAITING and pod.uid in self._cluster.ran)
+        ]
 
 
 def _new_verdict(old: Json | None, new: Json) -> Verdict | None:
@@ -58,7 +96,11 @@ def _new_verdict(old: Json | None, new: Json) -> Verdict | None:
 
 
 class RingOracle(MemberOracle):
-    """Of a start group."""
+    """Of a start group.
+
+    A generation here is what people see: the pods that follow each other without a moment in which none of them lives.
+    All live pods are of one.
+    """
 
     def __init__(self, api: Api, cluster: RingCluster, now: Callable[[], float]) -> None:
         super().__init__(api, cluster, now)
@@ -67,6 +109,26 @@ class RingOracle(MemberOracle):
         """Of all verdicts that were written."""
         self._members: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
         """By UID of the ConfigMap and attempt: what was written."""
+        self._gate_was_lost = False
+        self._last = 0
+        self._exact: dict[tuple[Hashable, int], VerdictKind] = {}
+        """What was decided, by generation and attempt."""
+
+    @override
+    def gate_lost(self, uid: str) -> None:
+        self._gate_was_lost = True
+
+    def created(self, uid: str, *, alone: bool) -> None:
+        """A pod is made; `alone`: no other pod lives."""
+        self._last += alone
+        self.whose[uid] = self._last
+
+    @override
+    def obeyed(self, uid: str, verdict: Verdict) -> None:
+        super().obeyed(uid, verdict)
+        exact = self._exact.get((self.whose[uid], verdict.generation.attempt))
+        if exact not in (None, verdict.kind) and not self._gate_was_lost:
+            self._wrong(f"contradicting: {uid} obeys {verdict}, and {exact} was decided")
 
     @override
     def removed(self, old: Json) -> None:
@@ -98,13 +160,38 @@ class RingOracle(MemberOracle):
             return  # that of an earlier attempt comes back with the ConfigMap, and binds nobody
         # Of a barrier that has passed, whatever attempt had released it: it is no decision.
         if verdict.message != "released earlier":
-            self._ring.judge.decided(verdict, pods, self._now())
+            self._judge_decision(verdict, pods)
+
+    def _judge_decision(self, verdict: Verdict, pods: list[PodSeen]) -> None:
+        """A new verdict is written: was it possible, on these pods, as they were at one moment?"""
+        live = [pod for pod in pods if pod.phase not in ("Failed", "Succeeded") and not pod.deleting]
+        found = {self.whose[pod.uid] for pod in live}
+        assert len(found) == 1, f"{verdict} is for pods of generations {found}"
+        (its,) = found
+        known = self._verdicts[its]
+        if verdict.kind in known:
+            pass  # what was lost with the ConfigMap comes back
+        elif verdict.cause == "AllPodsStarted":
+            # What succeeded in an earlier generation counts for no later one, but for a batch Job's pods.
+            over = [pod for pod in pods if pod.phase == "Succeeded"]
+            done = [pod for pod in over if self._ring.shape.of_job or self.whose[pod.uid] == its]
+            count = len(self._have_started(live)) + len(done)
+            assert count >= max(map(size_of, live)), f"early: {verdict} at {count} pods that started or succeeded"
+        else:
+            self._has_cause(verdict, its, live)
+        stood = self._exact.setdefault((its, verdict.generation.attempt), verdict.kind)
+        contradicts = stood is not verdict.kind and not self._gate_was_lost
+        assert not contradicts, f"contradicting: {verdict}, and {stood} was decided"
+        known.add(verdict.kind)
 
     def _judge_members(self, old: Json | None, after: Membership, new: Json) -> None:
         before = None if old is None else verdict_codec.parse_membership(old.get("data") or {})
         if before is not None:
             live = {pod.uid for pod in map(self._ring.seen, self._api.all(PODS)) if pod.live}
-            self._ring.judge.moved(before, after, live)
+            lasting = sorted(before.members.intersection(live))
+            assert after.attempt >= before.attempt, f"the attempt goes back from {before.attempt} to {after.attempt}"
+            ends = after.attempt > before.attempt and not self._gate_was_lost
+            assert not (ends and lasting), f"ended: attempt {before.attempt}, to which {lasting} belong, for {after}"
         if after.members and KEYS & set(new["data"]) and (before is None or after.members != before.members):
             writes = self._members[new["metadata"]["uid"], after.attempt]
             writes.append(new["data"][names.KEY_MEMBERS])
@@ -120,13 +207,21 @@ class RingOracle(MemberOracle):
 
 
 class LeaderOracle(MemberOracle):
-    """Of a group of a LeaderWorkerSet."""
+    """Of a group of a LeaderWorkerSet. A generation is a leader pod, by its UID."""
 
     def __init__(self, api: Api, cluster: LeaderCluster, now: Callable[[], float]) -> None:
         super().__init__(api, cluster, now)
         self._group = cluster
         self._decided: set[tuple[str, str]] = set()
         """UIDs of leaders and kinds of all verdicts that were written."""
+        self.sizes: dict[str, int] = {}
+        """Of all leaders, by UID."""
+        self._lost_gates: set[str] = set()
+        """Leaders whose ConfigMap a user has deleted."""
+
+    @override
+    def gate_lost(self, uid: str) -> None:
+        self._lost_gates.add(uid)
 
     @override
     def removed(self, old: Json) -> None:
@@ -142,7 +237,7 @@ class LeaderOracle(MemberOracle):
             verdict, uid = verdict_codec.parse(notes_of(pod).get(names.VERDICT, "")), pod["metadata"]["uid"]
             if verdict is None:
                 continue
-            decided = (self._group.judge.whose[uid], verdict.kind.value) in self._decided
+            decided = (self.whose[uid], verdict.kind.value) in self._decided
             if not decided or verdict.generation.uid != uid:
                 self._wrong(f"delivered to {uid} before it was written: {verdict}")
 
@@ -158,8 +253,24 @@ class LeaderOracle(MemberOracle):
         if verdict is None:
             return
         assert verdict.generation.uid == leader, f"of another leader: {new}"
-        self._group.judge.decided(verdict, [self._group.seen(pod) for pod in replica.view.raw.pods], self._now())
+        self._judge_decision(verdict, [self._group.seen(pod) for pod in replica.view.raw.pods])
         self._decided.add((leader, verdict.kind.value))
+
+    def _judge_decision(self, verdict: Verdict, pods: list[PodSeen]) -> None:
+        leader = verdict.generation.uid
+        mine = [pod for pod in pods if self.whose.get(pod.uid) == leader and pod.live]
+        assert leader in {pod.uid for pod in mine}, f"{verdict} is for a leader that is not there"
+        known = self._verdicts[leader]
+        if verdict.kind in known:
+            return  # what was lost with the ConfigMap comes back
+        assert not known or leader in self._lost_gates, f"contradicting: {verdict}, and {known} was decided"
+        assert verdict.message != "released earlier", f"nothing was released before: {verdict}"
+        if verdict.cause == "AllPodsStarted":
+            lacking = set(range(self.sizes[leader])) - {pod.index for pod in self._have_started(mine)}
+            assert not lacking, f"early: {verdict}, and {lacking} have not started"
+        else:
+            self._has_cause(verdict, leader, mine)
+        known.add(verdict.kind)
 
     @override
     def ended(self, *, all_start: bool) -> None:
@@ -168,9 +279,9 @@ class LeaderOracle(MemberOracle):
             return
         uid = leader["metadata"]["uid"]
         live = [pod for pod in self._api.all(PODS) if cluster.seen(pod).live and not is_bare(pod)]
-        mine = [pod for pod in live if cluster.judge.whose[pod["metadata"]["uid"]] == uid]
+        mine = [pod for pod in live if self.whose[pod["metadata"]["uid"]] == uid]
         held = [pod["metadata"]["name"] for pod in mine if pod in cluster.waiting()]
-        whole = len(mine) >= cluster.judge.sizes[uid] and all_start
+        whole = len(mine) >= self.sizes[uid] and all_start
         if held and (whole or cluster.shape.timeout is not None):
             stored = self._api.get(CONFIGMAPS, cluster.gate)
             raise AssertionError(f"held for ever: {held} of {len(mine)}; {stored}")
