@@ -17,7 +17,7 @@ from jobset_gate.sources import lws, startgroup
 from jobset_gate.sources.table import config_map_name
 from tests.fakes.memory_api import Api, Json
 from tests.stress.world.cluster import Cluster
-from tests.stress.world.objects import JOBSET, GangShape, notes_of, running, stamp
+from tests.stress.world.objects import JOBSET, GangShape, notes_of, stamp
 
 if TYPE_CHECKING:
     from tests.stress.members.oracle import LeaderOracle, MemberOracle, RingOracle
@@ -121,23 +121,13 @@ class MemberCluster(Cluster):
     @override
     def start(self, pod: Json, node_ahead: float = 0.0, *, tell: bool = True) -> None:
         """The barrier runs, for the first time or again."""
-        uid, since = pod["metadata"]["uid"], stamp(float(int(self.now())))
         if is_bare(pod):
             self._change_pod(pod, lambda body: body.update(status={"phase": "Running"}))
             return
-        self.ran.setdefault(uid, self.now())
-        self._forget(pod)
+        super().start(pod, node_ahead, tell=tell)
+        uid = pod["metadata"]["uid"]
         if uid in self.kept:
             self._untold[uid] = "release"
-        if not tell:
-            self._unreported[uid] = since
-
-        def change(body: Json) -> None:
-            body["spec"]["nodeName"] = "node"
-            if tell:
-                body["status"] = running(since)
-
-        self._change_pod(pod, change)
 
     @override
     def look(self, pod: Json, text: str, *, tell: bool = True) -> bool:
