@@ -45,36 +45,12 @@ REMEMBERED = {
             "a_user_destroys_the_gate 5 10, a_controller_hears_and_works 4 5"
         ),
     ),
-    "a controller that was slow clears the start of a Job that another client has resumed": Schedule(
-        shape=GangShape(width=1, source="job"),
-        replicas=2,
-        steps=steps_of(
-            "everything_calms_down 1, pods_start, everything_calms_down 1, everything_calms_down 1, "
-            "suspend_or_resume, the_cluster_acts, a_controller_hears_and_works 0 0, a_controller_hears_and_works 1 0, "
-            "a_call_goes_through 0, suspend_or_resume, the_cluster_acts, a_call_goes_through 1"
-        ),
-    ),
     "a controller whose view of the JobSet is an attempt behind drops the clock": Schedule(
         shape=GangShape(replicas=1, width=3, loaders=1),
         replicas=2,
         steps=steps_of(
             "everything_calms_down, restart, the_cluster_acts, pods_start 1, pods_start 6, "
             "a_controller_hears_and_works 2 11, some_news_arrives 7 3"
-        ),
-    ),
-    "a succeeded pod of a NonIndexed Job stands in for one that has yet to start after a resume": Schedule(
-        shape=GangShape(width=1, loaders=2),
-        steps=steps_of(
-            "everything_calms_down, pods_start 3, everything_calms_down, a_main_container_ends 1, "
-            "the_cluster_acts, suspend_or_resume, the_cluster_acts, terminating_pods_end, suspend_or_resume, "
-            "the_cluster_acts, pods_start, everything_calms_down"
-        ),
-    ),
-    "pods of a Job that is still suspended count when the JobSet is not": Schedule(
-        shape=GangShape(width=2),
-        steps=steps_of(
-            "the_cluster_acts, pods_start, everything_calms_down, suspend_or_resume, the_cluster_acts 2, "
-            "suspend_or_resume, pods_start, everything_is_heard"
         ),
     ),
     "a controller whose view of the JobSet is an attempt behind takes back the verdict": Schedule(
@@ -110,13 +86,6 @@ REMEMBERED = {
             "the_cluster_acts 8 7, some_news_arrives 4 10, everything_calms_down 1 5, pods_start 0 11, "
             "everything_calms_down 1 5, time_passes 2 6, pods_start 3 3, a_controller_hears_and_works 0 2, "
             "time_passes 9, a_call_goes_through 8 1, suspend_or_resume 11 9, a_controller_hears_and_works 9 2"
-        ),
-    ),
-    "a watch that hung brings the last pod's start before the end of one that had gone by then": Schedule(
-        shape=GangShape(width=2, timeout=None),
-        steps=steps_of(
-            "everything_calms_down, pods_start 0, everything_calms_down, time_passes 1, everything_calms_down, "
-            "pods_start 0, something_happens_to_a_pod 2 0, time_passes 2, some_news_arrives 0 2"
         ),
     ),
     "the end of a pod is a line that nobody can read, and half a minute later the last pod starts": Schedule(
