@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controllers.barrier.idle_accelerators import MAX_RESOURCES, held_devices
 from controllers.barrier.metrics import GangMetrics
 from jobset_gate.barrier.decision import Blocked, Decide, Wait
 from jobset_gate.barrier.model import (
@@ -78,17 +79,6 @@ def test_waiting_gangs_and_pods_are_counted_by_reason(shown: ScrapedMetrics) -> 
     assert shown.value("missing_pods", reason="CrashLoop") == 0
 
 
-@pytest.mark.parametrize("end", ["stands", "forget_gang", "clear_gang"])
-def test_a_gang_that_no_longer_waits_is_not_counted_any_more(shown: ScrapedMetrics, end: str) -> None:
-    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1)))
-    if end == "stands":
-        shown.measures.on_enforced(TRAIN, gang(pod(0), pod(1)), verdict())
-    else:
-        getattr(shown.measures, end)(TRAIN)
-    assert shown.waiting() == (0, 0)
-    assert shown.value("missing_pods", reason="Unscheduled") == 0
-
-
 def test_a_release_is_counted_and_timed(shown: ScrapedMetrics) -> None:
     early = waiting_pod(0)  # its kubelet has not reported it yet
     seen = gang(
@@ -155,23 +145,73 @@ def test_gangs_without_a_gate_that_works_are_counted_by_reason(shown: ScrapedMet
     assert shown.value("blocked_gangs", reason="GateMissing") == 0
 
 
-@pytest.mark.parametrize("end", ["decided", "stands", "forget", "blocked"])
-def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: ScrapedMetrics, end: str) -> None:
-    gpus = jobset(replicated_job(devices=(("nvidia.com/gpu", 8),)))
-    shown.measures.on_waiting(TRAIN, *waits(pod(0), workload=gpus))
+# --- Until the verdict -----------------------------------------------------------------------------------------------
+
+GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
+GPUS = jobset(replicated_job(devices=((GPU, 8),)))
+
+
+@pytest.mark.parametrize("end", ["decided", "stands", "forget", "clear", "blocked"])
+def test_a_gang_waits_and_its_accelerators_are_idle_from_the_start_to_the_verdict(
+    shown: ScrapedMetrics, end: str
+) -> None:
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1), workload=GPUS))
     shown.now += 30
-    assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 8
-    seen = gang(pod(0), pod(1), workload=gpus)
+    assert (shown.waiting(), shown.value("idle_accelerators", resource=GPU)) == ((1, 1), 8)
+    seen = gang(pod(0), pod(1), workload=GPUS)
     measures = shown.measures
     {
         "decided": lambda: measures.on_decided(TRAIN, seen, release(seen, shown.now), shown.now),
         "stands": lambda: measures.on_enforced(TRAIN, seen, verdict()),
         "forget": lambda: measures.forget_gang(TRAIN),
+        "clear": lambda: measures.clear_gang(TRAIN),
         "blocked": lambda: measures.on_blocked(TRAIN, BARE),
     }[end]()
     shown.now += 500
-    assert shown.value("idle_accelerator_seconds_total", resource="nvidia.com/gpu") == 240
-    assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 0
+    assert (shown.waiting(), shown.value("missing_pods", reason="Unscheduled")) == ((0, 0), 0)
+    assert shown.value("idle_accelerator_seconds_total", resource=GPU) == 240
+    assert shown.value("idle_accelerators", resource=GPU) == 0
+
+
+def test_a_clock_that_is_put_back_takes_nothing_back(shown: ScrapedMetrics) -> None:
+    """A counter that falls is read as one that began again."""
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), workload=GPUS))
+    for passed, seconds in ((10, 80), (-3600, 80), (5, 120)):
+        shown.now += passed
+        assert shown.value("idle_accelerator_seconds_total", resource=GPU) == seconds
+
+
+def test_users_cannot_make_as_many_labels_as_they_like(shown: ScrapedMetrics) -> None:
+    for number in range(MAX_RESOURCES * 3):
+        devices = jobset(replicated_job(devices=((f"example.com/device-{number}", 1),)))
+        shown.measures.on_waiting(GangKey("default", f"gang-{number}"), *waits(pod(0), workload=devices))
+    shown.now += 1
+    families = [it for it in shown.registry.collect() if it.name == "jobset_gate_idle_accelerators"]
+    assert len([sample for family in families for sample in family.samples]) == MAX_RESOURCES + 1
+    assert shown.value("idle_accelerator_seconds_total", resource="other") == MAX_RESOURCES * 2
+    first = jobset(replicated_job(devices=(("example.com/device-0", 1),)))
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), workload=first))
+    assert shown.value("idle_accelerators", resource="example.com/device-0") == 2, "who has a label keeps it"
+
+
+HELD = {
+    "nobody": ((), 0),
+    "both": ((pod(0), pod(1)), 2),
+    "not-started": ((pod(0), waiting_pod(1)), 1),
+    "passed": ((pod(0), pod(1, stage=BarrierStage.PASSED)), 1),
+    "leaving": ((pod(0), pod(1, deleting=True)), 1),
+    "done": ((pod(0), pod(1, phase="Succeeded")), 1),
+    "old-life": ((pod(0), pod(1, workload_uid="another life")), 1),
+    "no-target": ((pod(0), pod(1, replicated="leader")), 1),
+    "announced": ((pod(0), waiting_pod(2)), 2),
+}
+
+
+@pytest.mark.parametrize(("pods", "many"), HELD.values(), ids=HELD)
+def test_only_pods_that_have_started_and_wait_hold_devices(pods: tuple[PodSeen, ...], many: int) -> None:
+    workload = jobset(replicated_job(parallelism=3, completions=3, devices=((GPU, 8), (EFA, 4))))
+    seen = gang(*pods, workload=workload, announced={waiting_pod(2).uid: 1.0})
+    assert held_devices(seen) == ({GPU: 8 * many, EFA: 4 * many} if many else {})
 
 
 def test_what_has_not_happened_yet_is_zero_not_absent(shown: ScrapedMetrics) -> None:
