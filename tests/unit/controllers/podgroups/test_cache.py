@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import PODS, RESOURCEQUOTAS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionState, encode_record
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import asking
 from tests.fakes.podgroups.filled_cache import FilledCache, later
-from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, node, pod, pod_group
+from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, node, pod, pod_group, record
+from tests.fakes.podgroups.snapshots import bound, opened
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json
 
 G = key()
@@ -161,10 +167,66 @@ def test_quotas_are_kept_by_namespace() -> None:
     assert made.cache.quotas("team") == []
 
 
+# --- Which changes of pods have their group read at once (G3) ---------------------------------------------------------
+
+TERMINATING = {"deletionTimestamp": "2026-08-01T10:00:00Z"}
+
+
+def urgent(cache: FilledCache, *pods: Json) -> list[bool]:
+    """Of the changes that these pods make; the group is merged before and after, as its readers do."""
+    cache.cache.snapshot(G)
+    cache.effects.clear()
+    cache.pods(*pods)
+    cache.cache.snapshot(G)
+    return [urgent for key, urgent in cache.effects if key == G]
+
+
+def admitted(*pods: Json, how: AdmissionMode = AdmissionMode.FIT, **more: Any) -> FilledCache:
+    """A group of three that was admitted with these pods."""
+    text = encode_record(msgspec.structs.replace(record((G, 1), **more), how=how))
+    return FilledCache().pod_groups(pod_group(notes={names.POD_GROUP_RECORD: text})).pods(*pods)
+
+
+def test_only_the_pod_that_completes_a_group_matters_to_admission() -> None:
+    cache = FilledCache().pod_groups(pod_group()).pods(pod("a"))
+    assert [urgent(cache, pod(name)) for name in "bcd"] == [[False], [True], [True]]
+
+
+def test_every_pod_matters_where_more_than_their_number_is_missing() -> None:
+    cache = FilledCache().pods(pod("a"))
+    assert urgent(cache, pod("b")) == [True], "no PodGroup"
+    cache.pod_groups(pod_group(spec={"minMember": -1}))
+    assert urgent(cache, pod("c")) == [True], "an invalid one"
+
+
+def test_a_pod_of_an_admitted_group_is_not_urgent_until_the_minimum_is_bound() -> None:
+    cache = admitted(*map(pod, "abc"))
+    assert urgent(cache, *(later(opened(name)) for name in "abc")) == [False] * 3
+    assert urgent(cache, later(bound("a"), "210"), later(bound("b"), "211")) == [False] * 2
+    assert urgent(cache, later(bound("c"), "212")) == [True]
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "more"),
+    [
+        pytest.param([bound("a"), opened("b")], opened("b", status={"phase": "Failed"}), {}, id="failed"),
+        pytest.param([bound("a"), opened("b")], bound("a", meta=TERMINATING), {}, id="terminating"),
+        pytest.param([bound("a")], pod("new"), {}, id="added"),
+        pytest.param([opened("a")], opened("a", spec=asking("4")), {}, id="larger"),
+        pytest.param([opened("a")], pod("a"), {}, id="gated again"),
+        pytest.param([opened("a")], bound("a"), {"stage": AdmissionState.ROLLING_BACK}, id="evicted"),
+        pytest.param([opened("a")], bound("a"), {"stage": AdmissionState.CLOSED}, id="closed"),
+        pytest.param([pod("a")], opened("a"), {"how": AdmissionMode.NATIVE}, id="placed by the scheduler as a whole"),
+    ],
+)
+def test_anything_else_about_a_group_with_a_record_is_urgent(before: Sequence[Json], change: Json, more: Any) -> None:
+    assert urgent(admitted(*before, **more), later(change)) == [True]
+
+
 # --- What is free on each node: allocatable less the requests of bound pods -------------------------------------------
 
 
-def bound(name: str, on: str = "n", cpu: str = "1") -> Json:
+def stranger(name: str, on: str = "n", cpu: str = "1") -> Json:
     """A pod of nobody's group, on a node."""
     return pod(name, labels={}, held="", gates=(), node=on, spec=asking(cpu))
 
@@ -176,7 +238,7 @@ def free(made: FilledCache, of: str = "cpu") -> dict[str, int]:
 
 def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
     made = FilledCache().nodes(node("b", cpu="4"), node("a", cpu="8"))
-    made.pods(bound("p", "a"), bound("q", "a", "500m"))
+    made.pods(stranger("p", "a"), stranger("q", "a", "500m"))
     assert free(made) == {"a": 6500, "b": 4000}
     made.nodes(node("aa", cpu="1"))
     assert list(free(made, "pods").items()) == [("a", 108_000), ("aa", 110_000), ("b", 110_000)]
@@ -185,8 +247,8 @@ def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
 def test_what_belongs_to_a_node_is_taken_for_good() -> None:
     made = FilledCache().nodes(node("n", cpu="4"))
     daemon = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}]}
-    agent = bound("agent", cpu="1")
-    made.pods(bound("p"), agent | {"metadata": agent["metadata"] | daemon})
+    agent = stranger("agent", cpu="1")
+    made.pods(stranger("p"), agent | {"metadata": agent["metadata"] | daemon})
     (room,) = made.cache.nodes.node_infos()
     assert room.empty is not None
     assert (room.free["cpu"], room.empty["cpu"], room.empty["pods"]) == (2000, 3000, 109_000)
@@ -194,7 +256,7 @@ def test_what_belongs_to_a_node_is_taken_for_good() -> None:
 
 def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> None:
     made = FilledCache().nodes(node("n", cpu="4"))
-    first, second = bound("p"), bound("q")
+    first, second = stranger("p"), stranger("q")
     made.pods(first, second)
     made.pods(later(first, metadata={"deletionTimestamp": "2026-08-01T10:00:00Z"}))
     assert free(made) == {"n": 2000}
@@ -213,7 +275,7 @@ def test_only_changes_of_room_have_a_capacity_effect() -> None:
     assert made.take_calls() == (set(), {None})
     made.nodes(later(node("n", cpu="4"), "8"))
     assert made.take_calls() == (set(), set()), "a heartbeat"
-    body = bound("p")
+    body = stranger("p")
     made.pods(body)
     assert made.take_calls() == (set(), {None})
     made.pods(later(body, status={"phase": "Running"}))
@@ -226,7 +288,7 @@ def test_only_changes_of_room_have_a_capacity_effect() -> None:
 
 def test_without_a_capacity_check_nodes_and_bound_pods_are_not_kept() -> None:
     made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).nodes(node("n", cpu="4"))
-    member = pod("m", gates=(), node="n", spec=bound("m")["spec"])
-    made.pods(bound("p"), member)
+    member = pod("m", gates=(), node="n", spec=stranger("m")["spec"])
+    made.pods(stranger("p"), member)
     assert (made.cache.nodes.node_infos(), made.cache.nodes.has_pod("uid-p")) == ((), False)
     assert None not in made.take_calls()[1]
