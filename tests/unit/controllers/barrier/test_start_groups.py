@@ -117,12 +117,12 @@ async def test_a_group_whose_pods_have_all_ended_is_left_alone(ring: StartGroupC
 
 
 async def test_pods_that_were_all_replaced_wait_for_each_other_though_no_controller_saw_it(
-    ring: StartGroupController, api: Api, memory: MemoryClient
+    ring: StartGroupController,
 ) -> None:
     await released(ring)
     ring.remove("a", "b")
     ring.put(member("c", RUNS))
-    successor = StartGroupController(api, memory, ring.clock)
+    successor = StartGroupController(ring.api, ring.memory, ring.clock)
     successor.watch()
     await successor.reconcile()
     assert (successor.verdict, successor.attempt, successor.members) == (None, 1, {"c"})
@@ -168,13 +168,11 @@ async def test_a_controller_that_has_not_seen_the_present_pods_ends_no_attempt(r
     assert ring.stored["data"] == before
 
 
-async def test_a_deleted_config_map_comes_back_with_its_attempt_and_its_verdict(
-    ring: StartGroupController, api: Api, memory: MemoryClient
-) -> None:
+async def test_a_deleted_config_map_comes_back_with_its_attempt_and_its_verdict(ring: StartGroupController) -> None:
     await released(ring)
     ring.show(member("a", PASSED, notes=addressed("a", 4)), member("b", RUNS))
-    api.remove(CONFIGMAPS, NAME, namespace=SPACE)
-    successor = StartGroupController(api, memory, ring.clock)
+    ring.api.remove(CONFIGMAPS, NAME, namespace=SPACE)
+    successor = StartGroupController(ring.api, ring.memory, ring.clock)
     successor.watch()
     await successor.reconcile()
     assert (successor.attempt, successor.members) == (4, {"a", "b"})

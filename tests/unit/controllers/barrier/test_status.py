@@ -47,7 +47,8 @@ class ConditionHarness:
     """A status writer at work, and what it has written."""
 
     def __init__(self, api: Api, memory: MemoryClient, clock: VirtualClock, calls: CallBlocker) -> None:
-        self.api, self.calls, self.failures = api, calls, 0
+        self.api, self.memory, self.clock, self.calls = api, memory, clock, calls
+        self.failures = 0
         queue: WorkQueue[GangKey] = WorkQueue()
         self.writer = GangStatusWriter(memory.client, clock, queue, version=version_of(api), on_failure=self._failed)
         self.want = self.writer.set_desired
@@ -178,12 +179,12 @@ async def test_what_was_written_and_is_not_seen_is_written_again_but_slowly(squa
 
 
 async def test_the_next_jobset_of_the_name_is_reported_at_once_and_not_given_the_condition_of_the_old_one(
-    square: ConditionHarness, api: Api
+    square: ConditionHarness,
 ) -> None:
     await square.report(waiting(9))
     old = square.jobset
-    api.remove(JOBSETS, "train")
-    square.jobset = store_jobset(api)
+    square.api.remove(JOBSETS, "train")
+    square.jobset = store_jobset(square.api)
     square.want(old, STARTED)
     await asyncio.sleep(SOON)
     assert square.stored == {}
@@ -194,19 +195,19 @@ async def test_the_next_jobset_of_the_name_is_reported_at_once_and_not_given_the
 
 
 async def test_the_event_comes_before_the_condition_and_is_reported_once_whatever_crashes_between(
-    square: ConditionHarness, api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
+    square: ConditionHarness,
 ) -> None:
-    api_calls.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
+    square.calls.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
     await square.report(STARTED)
     assert square.verbs == ["create events"], "without the Event the condition is not written"
-    api_calls.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
+    square.calls.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
     await asyncio.sleep(PROGRESS_INTERVAL)
     assert square.verbs == ["create events"] * 2 + ["patch jobsets"]
-    api_calls.fail = lambda _: None
-    successor = GangStatusWriter(memory.client, clock, WorkQueue(), version=version_of(api))
+    square.calls.fail = lambda _: None
+    successor = GangStatusWriter(square.memory.client, square.clock, WorkQueue(), version=version_of(square.api))
     successor.set_desired(square.jobset, STARTED, "0.0")
     await successor.reconcile(TRAIN)
-    assert len(api.all(EVENTS)) == 1
+    assert len(square.api.all(EVENTS)) == 1
     assert square.stored["status"] == "True"
 
 
@@ -235,70 +236,62 @@ async def test_an_event_says_what_the_condition_says(square: ConditionHarness, r
 
 @pytest.mark.parametrize("error", [ServerError(500), Forbidden(403), Unreachable("silence")])
 async def test_what_could_not_be_said_is_counted_and_tried_again_after_a_while(
-    square: ConditionHarness, api_calls: CallBlocker, error: KubeError
+    square: ConditionHarness, error: KubeError
 ) -> None:
-    api_calls.fail = lambda _: error
+    square.calls.fail = lambda _: error
     square.want(square.jobset, waiting(1))
     for _ in range(50):
         await asyncio.sleep(PROGRESS_INTERVAL / 100)
         square.want(square.jobset, waiting(2))
-    assert (len(api_calls.calls), square.failures) == (1, 1), "whatever passes find meanwhile"
-    api_calls.fail = lambda _: None
+    assert (len(square.calls.calls), square.failures) == (1, 1), "whatever passes find meanwhile"
+    square.calls.fail = lambda _: None
     await asyncio.sleep(PROGRESS_INTERVAL)
     assert square.said == "2/9 pods started"
 
 
 async def test_a_jobset_that_changed_before_the_watch_showed_it_is_tried_again_soon_and_is_no_failure(
-    square: ConditionHarness, api_calls: CallBlocker
+    square: ConditionHarness,
 ) -> None:
     """JobSet's controller writes the same status: its writes and ours meet now and then."""
-    api_calls.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
+    square.calls.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
     await square.report(waiting(1))
-    api_calls.fail = lambda _: None
+    square.calls.fail = lambda _: None
     await asyncio.sleep(0.1)
     assert (square.said, square.failures) == ("1/9 pods started", 0)
 
 
-async def test_the_last_word_wins_over_one_that_is_just_being_said(
-    square: ConditionHarness, api_calls: CallBlocker
-) -> None:
-    api_calls.block()
+async def test_the_last_word_wins_over_one_that_is_just_being_said(square: ConditionHarness) -> None:
+    square.calls.block()
     await square.report(waiting(1))
     square.want(square.jobset, STARTED, "0.0")
-    api_calls.unblock()
+    square.calls.unblock()
     await asyncio.sleep(SOON)
     assert square.said == STARTED.message
 
 
-async def test_a_verdict_is_reported_even_if_its_jobset_has_finished_meanwhile(
-    square: ConditionHarness, api_calls: CallBlocker
-) -> None:
+async def test_a_verdict_is_reported_even_if_its_jobset_has_finished_meanwhile(square: ConditionHarness) -> None:
     """A gang that times out fails at once."""
-    api_calls.fail = lambda _: ServerError(500)
+    square.calls.fail = lambda _: ServerError(500)
     await square.report(STARTED)
     square.writer.quiesce(TRAIN)
-    api_calls.fail = lambda _: None
+    square.calls.fail = lambda _: None
     await asyncio.sleep(PROGRESS_INTERVAL)
     assert square.said == STARTED.message
 
 
-async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(
-    square: ConditionHarness, api_calls: CallBlocker
-) -> None:
-    api_calls.block()
+async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(square: ConditionHarness) -> None:
+    square.calls.block()
     await square.report(STARTED)
     square.writer.forget_gang(TRAIN)
-    api_calls.unblock()
+    square.calls.unblock()
     await asyncio.sleep(2 * PROGRESS_INTERVAL)
     writer = square.writer
     assert (writer._desired, writer._retry_at, writer._written) == ({}, {}, {})
 
 
-async def test_in_a_namespace_that_goes_nothing_is_tried_again(
-    square: ConditionHarness, api_calls: CallBlocker
-) -> None:
+async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: ConditionHarness) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace default is being terminated"}
-    api_calls.fail = lambda _: Forbidden(403, details={"causes": [cause]})
+    square.calls.fail = lambda _: Forbidden(403, details={"causes": [cause]})
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(10 * PROGRESS_INTERVAL)
-    assert (len(api_calls.calls), square.failures) == (1, 0)
+    assert (len(square.calls.calls), square.failures) == (1, 0)

@@ -22,7 +22,6 @@ from jobset_gate.kube.errors import KubeError, NotFound, ServerError
 from tests.fakes.background import in_background
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import verdict
-from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import notes, store_pods, verdict_on
 
@@ -36,7 +35,8 @@ SOON = 0.01
 class VerdictPatcherHarness:
     """Patches at work, and what became of them. `delivered`: pods that have the verdict by the stream, and when."""
 
-    def __init__(self, memory: MemoryClient) -> None:
+    def __init__(self, memory: MemoryClient, calls: CallBlocker) -> None:
+        self.api, self.calls = memory.api, calls
         self.outcomes: list[str] = []
         self.delivered: dict[tuple[GangKey, str], float] = {}
         self.patches = VerdictPatcher(
@@ -54,85 +54,81 @@ class VerdictPatcherHarness:
 
 
 @pytest.fixture
-async def sender(memory: MemoryClient) -> AsyncIterator[VerdictPatcherHarness]:
-    made = VerdictPatcherHarness(memory)
+async def sender(memory: MemoryClient, api_calls: CallBlocker) -> AsyncIterator[VerdictPatcherHarness]:
+    made = VerdictPatcherHarness(memory, api_calls)
     async with in_background(made.patches.run()):
         yield made
 
 
-async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: VerdictPatcherHarness) -> None:
-    pods = store_pods(api, 10)
+async def test_a_fresh_verdict_goes_to_every_pod_that_waits(sender: VerdictPatcherHarness) -> None:
+    pods = store_pods(sender.api, 10)
     again = await sender.send(*pods, fresh=True)
-    assert {verdict_on(api, pod) for pod in pods} == {TEXT}
+    assert {verdict_on(sender.api, pod) for pod in pods} == {TEXT}
     assert sender.outcomes == ["ok"] * 10
     assert again is not None
     assert 0 < again <= REPATCH_AFTER, "the next pass checks whether it helped"
 
 
-async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_first(
-    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
-) -> None:
-    pods = store_pods(api, 1)
+async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_first(sender: VerdictPatcherHarness) -> None:
+    pods = store_pods(sender.api, 1)
     assert await sender.send(*pods) == pytest.approx(CONFIG_MAP_GRACE)
-    assert api_calls.calls == []
+    assert sender.calls.calls == []
     await asyncio.sleep(CONFIG_MAP_GRACE)
     await sender.send(*pods)
-    assert verdict_on(api, pods[0]) == TEXT
+    assert verdict_on(sender.api, pods[0]) == TEXT
 
 
 async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_still_waits(
-    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
+    sender: VerdictPatcherHarness,
 ) -> None:
-    heard, deaf = store_pods(api, 2)
+    heard, deaf = store_pods(sender.api, 2)
     sender.delivered[TRAIN, heard.uid] = asyncio.get_running_loop().time()
     await sender.send(heard, deaf, fresh=True)
     for pause, patched in ((SOON, [deaf.name]), (DELIVERY_GRACE - 1, [deaf.name]), (1, [deaf.name, heard.name])):
         await asyncio.sleep(pause)
         await sender.send(heard)
-        assert [call.name for call in api_calls.calls] == patched
+        assert [call.name for call in sender.calls.calls] == patched
 
 
-async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
-    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
-) -> None:
-    pods = store_pods(api, 1)
+async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(sender: VerdictPatcherHarness) -> None:
+    pods = store_pods(sender.api, 1)
     await sender.send(*pods, fresh=True)
     for _ in range(30 * 60):
         await asyncio.sleep(1.0)
         await sender.send(*pods)
-    assert 25 <= len(api_calls.calls) <= 40
-    before = len(api_calls.calls)
+    assert 25 <= len(sender.calls.calls) <= 40
+    before = len(sender.calls.calls)
     for _ in range(int(REPATCH_MAX) + 2):
         await asyncio.sleep(1.0)
         await sender.send(*pods)
-    assert len(api_calls.calls) == before + 1
+    assert len(sender.calls.calls) == before + 1
 
 
 async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_again_at_once(
-    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
+    sender: VerdictPatcherHarness,
 ) -> None:
-    (pod,) = store_pods(api, 1)
+    (pod,) = store_pods(sender.api, 1)
     delivered = msgspec.structs.replace(pod, verdict=TEXT)
     await sender.send(delivered)
     await asyncio.sleep(CONFIG_MAP_GRACE)
     await sender.send(delivered)
-    assert api_calls.calls == []
+    assert sender.calls.calls == []
     await asyncio.sleep(REPATCH_AFTER)
     await sender.send(delivered)
-    assert notes(api, pod)[names.NUDGE] == "1", "but it still waits: now it is"
+    assert notes(sender.api, pod)[names.NUDGE] == "1", "but it still waits: now it is"
 
 
 async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_once(
-    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness
+    sender: VerdictPatcherHarness,
 ) -> None:
     """The snapshot has its annotation translated back, so one that has it is recognized."""
     ring, release = GangKey("default", "ring.u-1", "startgroup"), verdict(attempt=3)
-    one, another = store_pods(api, 2)
+    one, another = store_pods(sender.api, 2)
     informed = msgspec.structs.replace(another, verdict=verdict_codec.render(release))
     sender.patches.set_waiting_pods(ring, [one, informed], release, fresh=True)
     await asyncio.sleep(SOON)
-    assert [call.name for call in api_calls.calls] == [one.name]
-    assert verdict_on(api, one) == f"release {one.uid} 0 3 AllPodsStarted\nas decided\n"
+    assert [call.name for call in sender.calls.calls] == [one.name]
+    assert verdict_on(sender.api, one) == f"release {one.uid} 0 3 AllPodsStarted\nas decided\n"
 
 
 # --- Failures -------------------------------------------------------------------------------------------------------
@@ -140,13 +136,13 @@ async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_o
 
 @pytest.mark.parametrize("error", [ServerError(500), NotFound(404)])
 async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
-    api: Api, api_calls: CallBlocker, sender: VerdictPatcherHarness, error: KubeError
+    sender: VerdictPatcherHarness, error: KubeError
 ) -> None:
-    pods = store_pods(api, 3)
-    api_calls.fail = lambda call: error if call.name == pods[0].name else None
+    pods = store_pods(sender.api, 3)
+    sender.calls.fail = lambda call: error if call.name == pods[0].name else None
     await sender.send(*pods, fresh=True)
-    assert [bool(verdict_on(api, pod)) for pod in pods] == [False, True, True]
-    api_calls.fail = lambda _: None
+    assert [bool(verdict_on(sender.api, pod)) for pod in pods] == [False, True, True]
+    sender.calls.fail = lambda _: None
     await asyncio.sleep(REPATCH_AFTER)
     await sender.send(*pods[:1])
-    assert verdict_on(api, pods[0]) == TEXT
+    assert verdict_on(sender.api, pods[0]) == TEXT

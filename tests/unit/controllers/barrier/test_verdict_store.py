@@ -30,8 +30,8 @@ NAME = "train-group-scheduling"
 class StoreHarness:
     """Gates of a controller whose views the test sets."""
 
-    def __init__(self, api: Api, memory: MemoryClient) -> None:
-        self.api = api
+    def __init__(self, api: Api, memory: MemoryClient, calls: CallBlocker) -> None:
+        self.api, self.calls = api, calls
         self.index = GangCache(lambda _: None, lambda _, __: None)
         self.store = Store(decode.config_map)
         self.gates = VerdictStore(memory.client, self.index, self.store)
@@ -64,8 +64,8 @@ class StoreHarness:
 
 
 @pytest.fixture
-def harness(api: Api, memory: MemoryClient) -> StoreHarness:
-    return StoreHarness(api, memory)
+def harness(api: Api, memory: MemoryClient, api_calls: CallBlocker) -> StoreHarness:
+    return StoreHarness(api, memory, api_calls)
 
 
 async def test_a_missing_gate_is_created_empty(harness: StoreHarness) -> None:
@@ -80,12 +80,12 @@ async def test_a_missing_gate_is_created_empty(harness: StoreHarness) -> None:
     assert harness.known() == harness.live()
 
 
-async def test_a_gate_that_holds_what_it_should_is_not_written(harness: StoreHarness, api_calls: CallBlocker) -> None:
+async def test_a_gate_that_holds_what_it_should_is_not_written(harness: StoreHarness) -> None:
     mine = verdict(uid=harness.jobset.uid)
     await harness.gates.ensure_config_map(harness.seen(), mine, clock(uid=harness.jobset.uid))
-    before = len(api_calls.calls)
+    before = len(harness.calls.calls)
     await harness.gates.ensure_config_map(harness.seen(), mine, clock(uid=harness.jobset.uid))
-    assert len(api_calls.calls) == before
+    assert len(harness.calls.calls) == before
 
 
 async def test_of_two_verdicts_the_first_written_stands(harness: StoreHarness) -> None:
@@ -118,12 +118,12 @@ async def test_an_edited_gate_is_put_right(harness: StoreHarness, damage: Callab
 
 @pytest.mark.parametrize(("field", "again"), [("immutable", True), ("data", False)])
 async def test_a_gate_that_is_immutable_is_created_again_and_one_that_a_policy_shuts_is_not(
-    harness: StoreHarness, api_calls: CallBlocker, field: str, *, again: bool
+    harness: StoreHarness, field: str, *, again: bool
 ) -> None:
     await harness.gates.ensure_config_map(harness.seen(), None, None)
     there = harness.stored()
     refused = Invalid(422, "Invalid", "no", details={"causes": [{"field": field}]})
-    api_calls.fail = lambda call: refused if call.verb == "update" else None
+    harness.calls.fail = lambda call: refused if call.verb == "update" else None
     mine = verdict(uid=harness.jobset.uid)
     with pytest.raises(Requeue if again else Invalid):
         await harness.gates.ensure_config_map(harness.seen(), mine, None)
@@ -135,9 +135,7 @@ async def test_a_gate_that_is_immutable_is_created_again_and_one_that_a_policy_s
     assert harness.live().uid != there["metadata"]["uid"]
 
 
-async def test_a_configmap_of_ours_that_no_watch_showed_is_found(
-    harness: StoreHarness, memory: MemoryClient, api: Api
-) -> None:
+async def test_a_configmap_of_ours_that_no_watch_showed_is_found(harness: StoreHarness) -> None:
     """From before a crash, or another replica's."""
     await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
     there = harness.stored()
@@ -149,8 +147,8 @@ async def test_a_configmap_of_ours_that_no_watch_showed_is_found(
     assert harness.stored() == there
 
 
-async def test_an_unrelated_configmap_is_neither_adopted_nor_overwritten(harness: StoreHarness, api: Api) -> None:
-    theirs = api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": {"theirs": "x"}})
+async def test_an_unrelated_configmap_is_neither_adopted_nor_overwritten(harness: StoreHarness) -> None:
+    theirs = harness.api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": {"theirs": "x"}})
     with pytest.raises(ConfigMapConflict):
         await harness.gates.ensure_config_map(harness.seen(), None, None)
     assert harness.stored() == theirs
@@ -160,11 +158,11 @@ async def test_an_unrelated_configmap_is_neither_adopted_nor_overwritten(harness
 
 
 async def test_the_gate_of_a_later_life_is_left_alone_by_a_controller_that_still_sees_the_earlier(
-    harness: StoreHarness, api: Api
+    harness: StoreHarness,
 ) -> None:
     earlier = harness.jobset
-    api.remove(JOBSETS, "train")
-    harness.jobset = harness.learn(store_jobset(api))
+    harness.api.remove(JOBSETS, "train")
+    harness.jobset = harness.learn(store_jobset(harness.api))
     await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
     there = harness.stored()
     harness.jobset = earlier
@@ -173,12 +171,12 @@ async def test_the_gate_of_a_later_life_is_left_alone_by_a_controller_that_still
     assert harness.stored() == there
 
 
-async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(harness: StoreHarness, api: Api) -> None:
+async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(harness: StoreHarness) -> None:
     await harness.gates.ensure_config_map(harness.seen(), None, None)
     left = harness.live()
     harness.edit(lambda body: body.update(data={"more": "words"}))
-    api.remove(JOBSETS, "train")
-    harness.jobset = harness.learn(store_jobset(api))
+    harness.api.remove(JOBSETS, "train")
+    harness.jobset = harness.learn(store_jobset(harness.api))
     with pytest.raises(Requeue):
         await harness.gates.ensure_config_map(harness.seen(left), None, None)
     assert harness.stored()["data"] == {"more": "words"}
