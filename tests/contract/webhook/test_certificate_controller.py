@@ -4,18 +4,23 @@ import asyncio
 from base64 import b64encode
 from datetime import timedelta
 
+import pytest
+
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Conflict
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS
 from jobset_gate.settings import Groups
 from tests.fakes.admission_server import limited
 from tests.fakes.certificates import SECRET, SERVICE, CertificateInstallation, Json, WebhookReplica, installation
 from tests.fakes.eventually import eventually
 from tests.plane.planes import Plane
+from webhook.certs import ca as authority
 from webhook.certs.ca import certificates, is_signed_by
-from webhook.certs.rotation import RotationPolicy
+from webhook.certs.ca_injector import CaInjector, WriteConflict
+from webhook.certs.rotation import CaSecretContents, RotationPolicy
 from webhook.certs.serving import self_signed
-from webhook.certs.sources import contents
+from webhook.certs.sources import CaSecretStore, contents
 from webhook.registration import ServiceReference, pod_configuration
 
 DAY = timedelta(days=1)
@@ -201,7 +206,9 @@ async def test_at_no_moment_of_several_rotations_is_a_replica_distrusted(embedde
         assert len(await cas(installed)) <= 2
 
 
-async def test_the_next_ca_is_published_before_it_signs(installed: CertificateInstallation) -> None:
+async def test_the_next_ca_is_published_before_it_signs_and_then_the_key_of_the_old_one_is_forgotten(
+    installed: CertificateInstallation,
+) -> None:
     replicas = await ready(installed)
     installed.now.forward(245 * DAY)
     await replicas[0].reconcile()
@@ -211,23 +218,15 @@ async def test_the_next_ca_is_published_before_it_signs(installed: CertificateIn
     (late,) = await ready(installed, 1)
     assert is_signed_by(late.slot.chain[0], old), "one that starts during the settling time does not sign with it"
     for _ in range(4):
-        installed.now.forward(timedelta(seconds=6))
+        installed.now.forward(timedelta(seconds=9))
         for one in replicas:
             await one.reconcile()
     assert all(is_signed_by(one.slot.chain[0], new) for one in replicas)
-
-
-async def test_the_key_of_the_old_ca_is_forgotten(installed: CertificateInstallation) -> None:
-    (replica,) = await ready(installed, 1)
-    installed.now.forward(245 * DAY)
-    for _ in range(4):
-        await replica.reconcile()
-        installed.now.forward(timedelta(seconds=11))
     secret = await installed.secret()
     assert secret is not None
     found = contents(secret["data"])
     assert found is not None
-    assert [one.certificate for one in found.signers] == list(found.trusted[:1])
+    assert [one.certificate for one in found.signers] == list(found.trusted[:1]) == [new]
     assert names.PREVIOUS_CA_UNTIL in secret["metadata"]["annotations"]
 
 
@@ -269,3 +268,46 @@ async def test_the_configuration_for_pods_is_optional_and_gets_the_same_ca_bundl
         finally:
             await installed.client.delete(MUTATING_WEBHOOKS, name)
         assert await replica.reconcile() is None
+
+
+# --- Replicas that read the same and then write: the first wins, the second looks again -------------------------------
+
+
+def made(installed: CertificateInstallation) -> CaSecretContents:
+    ca = authority.create("a", now=installed.now(), life=RotationPolicy().ca_life)
+    return CaSecretContents((ca,), (ca.certificate,))
+
+
+@pytest.mark.parametrize("there", ["missing", "empty", "full"])
+async def test_of_two_that_write_the_secret_one_is_refused(installed: CertificateInstallation, there: str) -> None:
+    if there != "missing":
+        await installed.client.create(SECRETS, {"metadata": {"name": SECRET}}, installed.namespace)
+    one, other = (CaSecretStore(installed.client, installed.namespace, SECRET) for _ in range(2))
+    if there == "full":
+        await one.write(await one.read(), made(installed))
+    before = await one.read(), await other.read()
+    assert before[0].version == before[1].version
+    await one.write(before[0], first := made(installed))
+    with pytest.raises(Conflict):
+        await other.write(before[1], made(installed))
+    stored = (await other.read()).contents
+    assert stored is not None
+    assert stored.trusted == first.trusted
+
+
+async def test_of_two_that_write_the_bundle_one_is_refused(installed: CertificateInstallation) -> None:
+    """Else a replica that is late would take a new CA away again, whose certificates are served already."""
+    one, other = (CaInjector(installed.client, installed.which) for _ in range(2))
+    before = await one.read(), await other.read()
+    await one.write(before[0], b"first")
+    with pytest.raises(WriteConflict):
+        await other.write(before[1], b"second")
+    assert set((await installed.bundles()).values()) == {b"first"}
+
+
+async def test_a_configuration_that_went_meanwhile_is_a_lost_race(client: Client, namespace: str) -> None:
+    async with installation(client, namespace) as installed:
+        published = CaInjector(client, installed.which)
+        before = await published.read()
+    with pytest.raises(WriteConflict):
+        await published.write(before, b"x")
