@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobset_gate.kube.resources import Resource
+from jobset_gate_demo.fake import jobset_crd
 
 
 @dataclass(frozen=True)
@@ -25,26 +26,9 @@ class JobSetLikeCrd:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        return {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": self.name},
-            "spec": {
-                "group": self.group,
-                "names": {"kind": "JobSet", "listKind": "JobSetList", "plural": "jobsets", "singular": "jobset"},
-                "scope": "Namespaced",
-                "versions": [_version("v1alpha1", stored=False), _version("v1alpha2", stored=True)],
-            },
-        }
-
-
-def _version(name: str, *, stored: bool) -> dict[str, Any]:
-    spec = {"type": "object", "properties": {"suspend": {"type": "boolean"}}}
-    properties = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        "spec": spec,
-    }
-    schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
-    return {"name": name, "served": True, "storage": stored, "schema": schema}
+        made = jobset_crd.manifest()
+        spec = made["spec"]
+        (version,) = spec["versions"]
+        versions = [version | {"name": "v1alpha1", "storage": False}, version]
+        kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        return kind | {"metadata": {"name": self.name}, "spec": spec | {"group": self.group, "versions": versions}}
