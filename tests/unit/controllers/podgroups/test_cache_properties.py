@@ -121,7 +121,7 @@ class LaggingCluster:
 
     def remove(self, number: int) -> None:
         if self.stored:
-            place = self._any(number)
+            place = list(self.stored)[number % len(self.stored)]
             self._happens("remove", place, self.stored[place])
 
     def write(self, number: int) -> None:
@@ -132,14 +132,12 @@ class LaggingCluster:
         place = places[number % len(places)]
         body, (resource, (_, name)) = self.stored[place], place
         design = Flavor.KOORDINATOR if resource == POD_GROUPS[names.SIGS_GROUP] else Flavor.SCHEDULER_PLUGINS
-        of = next(it for it in KEYS if self._is_of(it, body)) if resource == CONFIGMAPS else key(name, design)
-        decided = record((of, number))
         if resource == CONFIGMAPS:
-            body = body | {"data": {names.KEY_RECORD: encode_record(decided)}}
+            of = next(it for it in KEYS if name.endswith(group_label(it)))
+            body = body | {"data": {names.KEY_RECORD: encode_record(record((of, number)))}}
         else:
-            body = body | {
-                "metadata": body["metadata"] | {"annotations": {names.POD_GROUP_RECORD: encode_record(decided)}}
-            }
+            notes = {names.POD_GROUP_RECORD: encode_record(record((key(name, design), number)))}
+            body = body | {"metadata": body["metadata"] | {"annotations": notes}}
         self._happens("put", place, body)
         self.made.respond(resource, self.stored[place])
 
@@ -184,12 +182,6 @@ class LaggingCluster:
         for feed, events in zip(self.made.feeds, self.undelivered, strict=True):
             if feed.kind.resource == place[0]:
                 events.append((what, stamped))
-
-    def _any(self, number: int) -> tuple[Resource, Name]:
-        return list(self.stored)[number % len(self.stored)]
-
-    def _is_of(self, of: PodGroupKey, body: Json) -> bool:
-        return bool(body["metadata"]["name"].endswith(group_label(of)))
 
 
 @settings(max_examples=2_000 if DEEP else 50)

@@ -91,17 +91,19 @@ def test_one_of_ours_is_ours_until_another_user_writes_another_spec_into_it(othe
 @pytest.mark.parametrize(
     ("said", "old"), [("0", True), (None, True), ("later", True), (str(crds.REVISION), False), ("99", False)]
 )
-def test_only_one_that_is_older_than_we_know_it_is_outdated(said: str | None, old: bool) -> None:
-    crd = crd_of(annotations={} if said is None else {names.POD_GROUP_CRD_REVISION: said})
-    assert (crds.revision(crd) < crds.REVISION) is old
-
-
-def test_an_update_is_for_the_version_that_was_read_and_keeps_what_others_noted() -> None:
-    body = crds.update(crd_of(annotations=OLD | {"theirs": "x"}))
-    assert body["metadata"]["resourceVersion"] == "7"
-    ours = {names.POD_GROUP_CRD_REVISION: str(crds.REVISION)}
-    assert body["metadata"]["annotations"] == ours, "to apply leaves the rest"
-    assert body["spec"] == crds.manifest(PLUGINS)["spec"]
+async def test_only_one_that_is_older_than_we_know_it_is_updated_and_keeps_what_others_noted(
+    api: Api, memory: MemoryClient, said: str | None, old: bool
+) -> None:
+    notes = {"theirs": "x"} | ({} if said is None else {names.POD_GROUP_CRD_REVISION: said})
+    there = api.put(CRDS, crd_of(annotations=notes))
+    await PodGroupCrdReconciler(memory.client).reconcile(NAME)
+    updates = [it.body for it in memory.calls if it.verb == "patch"]
+    assert len(updates) == (1 if old else 0)
+    for update in updates:
+        assert update["metadata"]["resourceVersion"] == there["metadata"]["resourceVersion"]
+        assert update["spec"] == crds.manifest(PLUGINS)["spec"]
+    revision = str(crds.REVISION) if old else said
+    assert api.known(CRDS, NAME)["metadata"]["annotations"] == notes | {names.POD_GROUP_CRD_REVISION: revision}
 
 
 def changed(group: str, **version: Any) -> Json:

@@ -83,17 +83,13 @@ def annotated(text: str) -> Callable[[InMemoryCluster], object]:
     return lambda cluster: cluster.patch_object(PLUGINS, "g", body)
 
 
-def with_status(cluster: InMemoryCluster) -> None:
-    cluster.patch_object(PLUGINS, "g", {"status": {"phase": "Pending"}})
-
-
 @pytest.mark.parametrize(
     "meddle",
     [
         made_again,
         annotated("open sesame"),
         annotated(encode_record(msgspec.structs.replace(MINE, at=MINE.at - 1))),
-        with_status,
+        lambda cluster: cluster.patch_object(PLUGINS, "g", {"status": {"phase": "Pending"}}),
     ],
     ids=["it is another one by now", "what is no record of ours", "another writer was first", "another field"],
 )
