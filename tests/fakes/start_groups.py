@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.sources import startgroup
-from jobset_gate.sources.table import START_GROUP
 from jobset_gate_demo.fake import manifests
 from tests.fakes.jobsets import injected
 from tests.fakes.wire_objects import owner
@@ -24,44 +20,28 @@ GRACE_SECONDS = 30
 
 
 class StartGroup:
-    """The start group `ring` of a StatefulSet that creates its pods at once. Nobody replaces them but the test."""
+    """The start group `ring` of the StatefulSet `set`, which wants three pods. Nobody replaces them but the test."""
 
-    def __init__(
-        self, client: Client, *, size: int = 2, timeout: int | None = 30, stream: str = "", name: str = "set"
-    ) -> None:
-        self.client, self.size, self.timeout, self.stream, self.name = client, size, timeout, stream, name
-        self.namespace = "default"
-        self.uid = ""
-
-    @property
-    def key(self) -> GangKey:
-        return GangKey(self.namespace, startgroup.gang_name(RING, self.uid), START_GROUP.name)
+    def __init__(self, client: Client, stream: str = "") -> None:
+        """`stream`: base URL of the gate stream."""
+        self._client, self._stream = client, stream
+        self._uid = ""
 
     async def create(self) -> None:
-        spec = {"replicas": self.size, "podManagementPolicy": "Parallel"}
-        made = await self.client.create(STATEFUL_SETS, {"metadata": {"name": self.name}, "spec": spec}, self.namespace)
-        self.uid = made["metadata"]["uid"]
-        await self.create_pods(range(self.size))
+        spec = {"replicas": 3, "podManagementPolicy": "Parallel"}
+        made = await self._client.create(STATEFUL_SETS, {"metadata": {"name": "set"}, "spec": spec}, "default")
+        self._uid = made["metadata"]["uid"]
+        await self.create_pods(range(3))
 
-    async def create_pods(self, numbers: Iterable[int]) -> list[Json]:
+    async def create_pods(self, numbers: Iterable[int]) -> None:
         """Pods of these ordinals, as the webhook would have them stored."""
-        made = [gated(self.pod(number), self.stream) for number in numbers]
-        return list(await asyncio.gather(*(self.client.create(PODS, it, self.namespace) for it in made)))
+        by, notes = owner("StatefulSet", "set", self._uid), {names.CONFIG: "{}"}
+        made = [gated(pod(f"set-{number}", by, size=3, notes=notes), self._stream) for number in numbers]
+        await asyncio.gather(*(self._client.create(PODS, it, "default") for it in made))
 
     async def delete_pods(self, numbers: Iterable[int]) -> None:
         """Asks for their deletion; the kubelets end them."""
-        gone = [f"{self.name}-{number}" for number in numbers]
-        await asyncio.gather(*(self.client.delete(PODS, name, self.namespace) for name in gone))
-
-    def pod(self, number: int) -> Json:
-        """The pod of this ordinal, as the owner sends it."""
-        config = {} if self.timeout is None else {names.TIMEOUT_FIELD: self.timeout}
-        return pod(
-            f"{self.name}-{number}",
-            owner("StatefulSet", self.name, self.uid),
-            size=self.size,
-            notes={names.CONFIG: json.dumps(config)},
-        )
+        await asyncio.gather(*(self._client.delete(PODS, f"set-{number}", "default") for number in numbers))
 
 
 def pod(name: str, owned_by: Json, *, size: int = 2, notes: Json | None = None, **spec: Any) -> Json:

@@ -11,8 +11,9 @@ import pytest
 from controllers.barrier.crd_patcher import CrdNotExtendable, CrdOutcome, extend_crd, retract_crd
 from jobset_gate.barrier import crd as crd_schema
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import BadRequest, Conflict, Invalid, NotFound
+from jobset_gate.kube.errors import BadRequest, Conflict, Invalid
 from jobset_gate.kube.resources import CRDS
+from jobset_gate_demo.fake import jobset_crd
 from tests.fakes.eventually import eventually
 from tests.fakes.jobset_like_crd import JobSetLikeCrd
 
@@ -24,7 +25,7 @@ async def crd(client: Client) -> AsyncIterator[JobSetLikeCrd]:
     """Applied by its owner on the server's side, and served."""
     like = JobSetLikeCrd()
     await apply(client, like)
-    await eventually(lambda: _served(client, like))
+    await jobset_crd.until_served(client, like.name, like.resource)
     yield like
     await client.delete(CRDS, like.name)
 
@@ -32,14 +33,6 @@ async def crd(client: Client) -> AsyncIterator[JobSetLikeCrd]:
 async def apply(client: Client, crd: JobSetLikeCrd) -> Json:
     """As `kubectl apply --server-side` of the owner does: no force."""
     return await client.patch(CRDS, crd.name, body=crd.manifest, patch=PatchType.APPLY, field_manager="owner")
-
-
-async def _served(client: Client, crd: JobSetLikeCrd) -> bool:
-    try:
-        await client.list(crd.resource)
-    except NotFound:
-        return False
-    return (await _stored(client, crd.name)).get("status", {}).get("conditions") is not None
 
 
 async def _stored(client: Client, name: str) -> Json:

@@ -14,7 +14,6 @@ from tests.fakes.start_groups import StartGroup
 
 SOON = 10.0
 """Virtual seconds; without a deadline a group waits for ever."""
-SIZE = 3
 ON, OFF = ("jobset", "startgroup"), ("jobset",)
 CHANNELS: dict[str, dict[str, Any]] = {
     "stream": {"stream": True, "options": {"sources": ON, "patch_concurrency": 0}},
@@ -51,14 +50,14 @@ async def restart(at: EmbeddedController, sources: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("channel", CHANNELS)
 async def test_each_channel_alone_starts_a_group_its_replacements_and_its_next_attempt(channel: str) -> None:
     async with embedded_controller(**CHANNELS[channel]) as at:
-        group = StartGroup(at.client, size=SIZE, timeout=None, stream=at.manager.stream_url)
+        group = StartGroup(at.client, at.manager.stream_url)
         await group.create()
         await until_run(at, "set-0", "set-1", "set-2")
         await group.delete_pods([1])
         await until_run(at, "set-0", "set-2")
         await group.create_pods([1])
         await until_run(at, "set-0", "set-1", "set-2")
-        await group.delete_pods(range(SIZE))
+        await group.delete_pods(range(3))
         await until_gone(at)
         await group.create_pods([0, 1])
         await asyncio.sleep(SOON)
@@ -69,7 +68,7 @@ async def test_each_channel_alone_starts_a_group_its_replacements_and_its_next_a
 
 async def test_without_its_source_a_group_waits_and_with_it_again_it_starts_or_gathers_again() -> None:
     async with embedded_controller(options={"sources": OFF}) as at:
-        group = StartGroup(at.client, size=SIZE, timeout=None)
+        group = StartGroup(at.client)
         await group.create()
         await asyncio.sleep(SOON)
         await until_run(at)
@@ -84,7 +83,7 @@ async def test_without_its_source_a_group_waits_and_with_it_again_it_starts_or_g
         await restart(at, ON)
         await until_run(at, "set-0", "set-1", "set-2")
         await restart(at, OFF)
-        await group.delete_pods(range(SIZE))
+        await group.delete_pods(range(3))
         await until_gone(at)
         await group.create_pods([0, 1])
         await restart(at, ON)
