@@ -56,9 +56,6 @@ class EmbeddedController:
         gated = injected(manifest, settings, token="t0ken")
         return await self.client.create(JOBSETS, gated, SPACE)
 
-    async def jobset(self) -> Json:
-        return await self.client.get(JOBSETS, GANG, SPACE)
-
     async def config_map(self) -> Json:
         try:
             return await self.client.get(CONFIGMAPS, names.config_map_name(GANG), SPACE)
@@ -92,11 +89,11 @@ class EmbeddedController:
 
 @asynccontextmanager
 async def embedded_controller(
-    *, stream: bool = False, workers: int = 32, options: Mapping[str, Any] | None = None, **cluster: Any
+    *, stream: bool = False, workers: int = 32, options: Mapping[str, Any] | None = None
 ) -> AsyncIterator[EmbeddedController]:
-    """`options`: further ones of the controller. `cluster`: settings of the embedded cluster."""
+    """`options`: further ones of the controller."""
     faults = Faults()
-    async with embedded_cluster(hooks=faults, **cluster) as made:
+    async with embedded_cluster(hooks=faults) as made:
         await crd_patcher.extend_crd(made.client)
         settings = ManagerOptions(
             leader_elect=False,

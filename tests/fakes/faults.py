@@ -97,10 +97,6 @@ class Faults(RequestHooks):
 
         return self._before_request(Rule(match, times), refuse)
 
-    def delay(self, match: Match = ANY, *, seconds: float, times: int = ALWAYS) -> Rule:
-        """Wait, then serve the request."""
-        return self._before_request(Rule(match, times), lambda _: asyncio.sleep(seconds))
-
     def hang(self, match: Match = ANY, *, times: int = 1) -> Rule:
         """No answer until `released` of the rule is set."""
         rule = Rule(match, times)
@@ -118,12 +114,18 @@ class Faults(RequestHooks):
 
     # --- Watches ------------------------------------------------------------------------------------------------------
 
-    def close_watches(self, match: Match = ANY) -> int:
-        return self._each(match, lambda watch: watch.close())
+    def close_watches(self) -> int:
+        """Those now open; returns how many."""
+        found = tuple(self.watches)
+        for watch in found:
+            watch.close()
+        return len(found)
 
     def silence(self, match: Match = ANY) -> int:
         """Half-open: the matching watches now open send nothing any more, not even their end. Returns how many."""
-        return self._each(match, self._silent.add)
+        found = [watch for watch, request in self.watches.items() if match(request)]
+        self._silent.update(found)
+        return len(found)
 
     # --- The server's side --------------------------------------------------------------------------------------------
 
@@ -142,12 +144,6 @@ class Faults(RequestHooks):
     @override
     def is_silent(self, watch: Watch) -> bool:
         return watch in self._silent
-
-    def _each(self, match: Match, act: Callable[[Watch], None]) -> int:
-        found = [watch for watch, request in self.watches.items() if match(request)]
-        for watch in found:
-            act(watch)
-        return len(found)
 
     def _before_request(self, rule: Rule, effect: Effect) -> Rule:
         self._before.append((rule, effect))

@@ -81,7 +81,7 @@ async def test_no_release_counts_a_pod_that_a_silent_watch_still_shows() -> None
 async def test_a_release_with_a_living_watch_reads_no_pods(seconds: float, *, stream: bool) -> None:
     """Also after minutes in which nothing happened: the last pod's start is an event of a moment ago."""
     async with embedded_controller(stream=stream) as at:
-        reads = at.faults.delay(Match(PODS, ("list",), agent=OURS), seconds=0.0, times=ALWAYS)
+        reads = at.faults.fail(Match(PODS, ("list",), agent=OURS), times=ALWAYS)
         at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=seconds))
         await at.make(pods=3, timeout=None)
         await at.until_verdict()
