@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import msgspec
 from typing_extensions import override
@@ -75,6 +75,12 @@ class StartGroupController(ControllerHarness):
 
     def read_pod(self, seen: wire.MemberPod) -> PodSeen | None:
         return startgroup.pod(seen)
+
+    def successor(self) -> Self:
+        """Another process, which has listed everything."""
+        made = type(self)(self.api, self.memory, self.clock)
+        made.watch()
+        return made
 
     def watch(self, *kinds: Resource) -> None:
         """The watches of these kinds, or of both, catch up: deletions first."""

@@ -34,13 +34,6 @@ async def vllm(api: Api, memory: MemoryClient) -> LwsController:
     return LwsController(api, memory, VirtualClock(asyncio.get_running_loop(), TEN_O_CLOCK + 32))
 
 
-def successor(vllm: LwsController) -> LwsController:
-    """Another process, which has listed everything."""
-    made = LwsController(vllm.api, vllm.memory, vllm.clock)
-    made.watch()
-    return made
-
-
 # --- One leader ------------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +145,7 @@ async def test_pods_that_were_all_replaced_while_nobody_was_there_wait_for_each_
     await vllm.reconcile()
     vllm.remove("vllm-2", "vllm-2-1")
     vllm.put(worker_set("B"), leader_pod("B", RUNS), worker_pod(1, "B", notes=addressed("A-1")))
-    later = successor(vllm)
+    later = vllm.successor()
     await later.reconcile()
     assert later.verdict_on("B") is None
     await later.reconcile(worker_pod(1, "B", RUNS))
@@ -163,7 +156,7 @@ async def test_a_controller_that_has_not_seen_the_next_leader_deletes_nothing_of
     vllm.start_group("A", RUNS)
     vllm.remove("vllm-2", "vllm-2-1")
     vllm.put(worker_set("B"), leader_pod("B", RUNS), worker_pod(1, "B", RUNS))
-    other = successor(vllm)
+    other = vllm.successor()
     await other.reconcile()
     vllm.watch(CONFIGMAPS)
     with pytest.raises(Requeue):
