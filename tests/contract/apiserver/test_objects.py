@@ -106,8 +106,8 @@ async def test_conditions_are_applied_by_their_type(api: RawApi, jobsets: str) -
     """A9: our condition and the JobSet controller's."""
 
     def condition(kind: str) -> Json:
-        told = {"status": "False", "reason": "Waiting", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        return {"status": {"conditions": [{"type": kind} | told]}}
+        sent = {"status": "False", "reason": "Waiting", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        return {"status": {"conditions": [{"type": kind} | sent]}}
 
     await api.post(jobsets, jobset())
     await api.merge(f"{jobsets}/g/status", condition("Theirs"))

@@ -122,7 +122,7 @@ def harness(api: Api, memory: MemoryClient, api_calls: CallBlocker, clock: Virtu
 
 
 async def test_the_decision_is_written_before_it_is_reported(harness: ReconcilerHarness) -> None:
-    """And the stream has the news before anything else that is said."""
+    """And the stream has the news before any other message."""
     pods = [harness.add_pod(0), harness.add_pod(1)]
     heard = harness.ask(*pods[:1])
     await harness.reconcile()

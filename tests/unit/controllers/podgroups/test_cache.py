@@ -226,7 +226,7 @@ def test_anything_else_about_a_group_with_a_record_is_urgent(before: Sequence[Js
 # --- What is free on each node: allocatable less the requests of bound pods -------------------------------------------
 
 
-def stranger(name: str, on: str = "n", cpu: str = "1") -> Json:
+def ungrouped(name: str, on: str = "n", cpu: str = "1") -> Json:
     """A pod of nobody's group, on a node."""
     return pod(name, labels={}, held="", gates=(), node=on, spec=asking(cpu))
 
@@ -238,7 +238,7 @@ def free(made: FilledCache, of: str = "cpu") -> dict[str, int]:
 
 def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
     made = FilledCache().nodes(node("b", cpu="4"), node("a", cpu="8"))
-    made.pods(stranger("p", "a"), stranger("q", "a", "500m"))
+    made.pods(ungrouped("p", "a"), ungrouped("q", "a", "500m"))
     assert free(made) == {"a": 6500, "b": 4000}
     made.nodes(node("aa", cpu="1"))
     assert list(free(made, "pods").items()) == [("a", 108_000), ("aa", 110_000), ("b", 110_000)]
@@ -247,8 +247,8 @@ def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
 def test_what_belongs_to_a_node_is_taken_for_good() -> None:
     made = FilledCache().nodes(node("n", cpu="4"))
     daemon = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}]}
-    agent = stranger("agent", cpu="1")
-    made.pods(stranger("p"), agent | {"metadata": agent["metadata"] | daemon})
+    agent = ungrouped("agent", cpu="1")
+    made.pods(ungrouped("p"), agent | {"metadata": agent["metadata"] | daemon})
     (room,) = made.cache.nodes.node_infos()
     assert room.empty is not None
     assert (room.free["cpu"], room.empty["cpu"], room.empty["pods"]) == (2000, 3000, 109_000)
@@ -256,7 +256,7 @@ def test_what_belongs_to_a_node_is_taken_for_good() -> None:
 
 def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> None:
     made = FilledCache().nodes(node("n", cpu="4"))
-    first, second = stranger("p"), stranger("q")
+    first, second = ungrouped("p"), ungrouped("q")
     made.pods(first, second)
     made.pods(later(first, metadata={"deletionTimestamp": "2026-08-01T10:00:00Z"}))
     assert free(made) == {"n": 2000}
@@ -275,7 +275,7 @@ def test_only_changes_of_room_have_a_capacity_effect() -> None:
     assert made.take_calls() == (set(), {None})
     made.nodes(later(node("n", cpu="4"), "8"))
     assert made.take_calls() == (set(), set()), "a heartbeat"
-    body = stranger("p")
+    body = ungrouped("p")
     made.pods(body)
     assert made.take_calls() == (set(), {None})
     made.pods(later(body, status={"phase": "Running"}))
@@ -288,7 +288,7 @@ def test_only_changes_of_room_have_a_capacity_effect() -> None:
 
 def test_without_a_capacity_check_nodes_and_bound_pods_are_not_kept() -> None:
     made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).nodes(node("n", cpu="4"))
-    member = pod("m", gates=(), node="n", spec=stranger("m")["spec"])
-    made.pods(stranger("p"), member)
+    member = pod("m", gates=(), node="n", spec=ungrouped("m")["spec"])
+    made.pods(ungrouped("p"), member)
     assert (made.cache.nodes.node_infos(), made.cache.nodes.has_pod("uid-p")) == ((), False)
     assert None not in made.take_calls()[1]
