@@ -59,14 +59,6 @@ def passed(index: int, **changes: Any) -> PodSeen:
     return pod(index, **fields)
 
 
-def test_a_gang_waits_while_one_pod_is_missing() -> None:
-    decision = decided(Wait, half())
-    assert decision.condition.status == "False"
-    assert decision.condition.reason == names.REASON_WAITING
-    assert decision.condition.message.startswith(f"1/2 pods started; missing: 1 pod: Unscheduled ({slot(1)}); ")
-    assert decision.missing_count == 1
-
-
 @pytest.mark.parametrize("changes", [{}, {"bypass": True}, {"created": T0 - 10**7}], ids=["", "bypassed", "late"])
 def test_a_suspended_gang_waits_whatever_runs(changes: dict[str, Any]) -> None:
     clock_ = since(T0 - 10**6) if "created" in changes else config_map()
@@ -245,6 +237,7 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     decision = decided(Decide, half(workload=jobset(releases_on_timeout=True), config_map=since()), T0 + 300)
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.cause == names.REASON_TIMED_OUT
+    assert decision.verdict.message.startswith("opened after its timeout of 300s: 1/2 pods started; missing: ")
     assert slot(1) in decision.verdict.message
     assert decision.condition.status == "True"
 

@@ -74,11 +74,6 @@ STAGES: dict[str, tuple[Json, BarrierStage, bool]] = {
         BarrierStage.RUNNING,
         True,
     ),
-    "put in front by another client": (
-        pod(RUNS, status("vault-agent", waiting="PodInitializing")),
-        BarrierStage.RUNNING,
-        True,
-    ),
     "a namesake among the main containers": (
         pod(status={"initContainerStatuses": [WAITS], "containerStatuses": [RUNS]}),
         BarrierStage.WAITING,
