@@ -98,7 +98,6 @@ def test_a_gate_without_arguments_waits_for_all_without_a_limit() -> None:
     ("arguments", "words"),
     [
         ({"timeout": 0}, "groupSchedulingConfig.timeoutAfterSeconds: 0: must be an integer from 1 to 2147483647"),
-        ({"timeout": "5m"}, 'groupSchedulingConfig.timeoutAfterSeconds: "5m": must be an integer'),
         ({"targets": "workers"}, 'groupSchedulingConfig.targetReplicatedJobs: "workers": must be a list'),
         ({"targets": ["worker"]}, 'targets[0]: "worker": no replicatedJob has this name; there are: workers'),
         ({"on_timeout": "fail"}, 'on_timeout: "fail": must be Fail or Release'),

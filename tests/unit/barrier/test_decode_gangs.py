@@ -16,14 +16,10 @@ STREAM = {"name": "JOBSET_GATE_STREAM", "value": "http://gate:8082/v1/gangs/team
 
 
 def replicated(
-    name: str = "workers",
-    init: tuple[str, ...] = (BARRIER,),
-    epoch: str | None = "2",
-    env: list[Json] | None = None,
-    **spec: Any,
+    name: str = "workers", init: tuple[str, ...] = (BARRIER,), env: list[Json] | None = None, **spec: Any
 ) -> Json:
     template = {
-        "metadata": {"annotations": {} if epoch is None else {"jobset-gate.dev/epoch": epoch}},
+        "metadata": {"annotations": {"jobset-gate.dev/epoch": "2"}},
         "spec": {"initContainers": [{"name": one, "env": env} for one in init], "containers": [{"name": "pytorch"}]},
     }
     wanted = {"parallelism": 100, "completions": 100, "completionMode": "Indexed", "template": template} | spec

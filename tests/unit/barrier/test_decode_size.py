@@ -89,8 +89,8 @@ def test_a_forged_verdict_with_endless_words_still_leaves_a_condition_that_the_a
     assert verdict_codec.parse(VERDICT + "x" * 900_000) is None
 
 
-def devices(many: int, value: str = "1") -> Json:
-    asked = {f"example.com/{number}": value for number in range(many)}
+def devices(many: int) -> Json:
+    asked = {f"example.com/{number}": "1" for number in range(many)}
     spec = {"containers": [{"name": "c", "resources": {"requests": asked}}]}
     return {
         "metadata": {"name": "train", "annotations": {names.CONFIG: "{}"}},

@@ -38,7 +38,6 @@ def pull(name: str, why: str = "ImagePullBackOff", message: str = "") -> Json:
     [
         ((), "Starting", "its kubelet has not reported a container yet"),
         ((NOT_YET,), "Starting", f"{BARRIER}: PodInitializing"),
-        ((pull(BARRIER, "ContainerCreating"),), "Starting", f"{BARRIER}: ContainerCreating"),
         ((pull(BARRIER, "ErrImagePull", "no host"),), "BarrierImagePull", f"{BARRIER}: ErrImagePull: no host"),
         ((pull("fetch", message=BACK_OFF), NOT_YET), "ImagePull", f"fetch: ImagePullBackOff: {BACK_OFF}"),
         ((FETCHES, NOT_YET), "EarlierInit", "fetch is still running"),

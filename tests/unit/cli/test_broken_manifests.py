@@ -9,10 +9,6 @@ from jobset_gate import names
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.manifest_texts import CONFIG, POD, RING, TRAIN, noted, train
 
-SECOND = """\
-  - name: others
-    template: {spec: {template: {spec: {containers: [{name: main, image: x}]}}}}
-"""
 JOB = f"""\
 apiVersion: batch/v1
 kind: Job
@@ -37,11 +33,6 @@ TIMEOUT = "spec.groupSchedulingConfig.timeoutAfterSeconds"
 TARGETS = "spec.groupSchedulingConfig.targetReplicatedJobs"
 IN_LIST = "apiVersion: v1\nkind: List\nitems:\n-\n" + "".join(f"  {it}\n" for it in train(("300", "0")).splitlines())
 BROKEN: dict[str, tuple[str, Sequence[str]]] = {
-    "a timeout with a unit": (train(("300", "5m")), [f'7:5 {TIMEOUT}: "5m": {RANGE}: write 300 (seconds)']),
-    "an unknown key of the config": (
-        train(("timeoutAfterSeconds", "timeoutSeconds")),
-        ["7:5 timeoutSeconds: 300: unknown key; the keys are timeoutAfterSeconds and"],
-    ),
     "the config by half its name": (
         train(("groupSchedulingConfig", "groupScheduling")),
         ["6:3 unknown field: did you mean groupSchedulingConfig?"],
@@ -49,21 +40,6 @@ BROKEN: dict[str, tuple[str, Sequence[str]]] = {
     "a key of the config a level too high": (
         train((CONFIG, "  timeoutAfterSeconds: 300\n")),
         ["6:3 spec.timeoutAfterSeconds: 300: unknown field: it belongs into spec.groupSchedulingConfig"],
-    ),
-    "an annotation that is not JSON, and a value in lower case": (
-        train((CONFIG, ""), noted(f"{names.CONFIG}: '{{timeout'", f"{names.ON_TIMEOUT}: fail")),
-        [
-            f'6:5 metadata.annotations[{names.CONFIG}]: "{{timeout": must be a JSON object',
-            f'7:5 metadata.annotations[{names.ON_TIMEOUT}]: "fail": must be "Fail" or "Release"',
-        ],
-    ),
-    "two replicatedJobs that wait for each other": (
-        train(
-            ("[workers]", "[workers, others]"),
-            ("    replicas", "    dependsOn: [{name: others, status: Ready}]\n    replicas"),
-        )
-        + SECOND.replace("    template", "    dependsOn: [{name: workers, status: Ready}]\n    template"),
-        ["11:5 spec.replicatedJobs[0].dependsOn: ", "23:5 spec.replicatedJobs[1].dependsOn: "],
     ),
     "eight at once": (
         EIGHT,
@@ -100,18 +76,7 @@ BROKEN: dict[str, tuple[str, Sequence[str]]] = {
     ),
     "a kind in other letters": (train(("JobSet", "Jobset")), ['2:1 kind: "Jobset": unknown: did you mean JobSet?']),
     "no kind": (train(("kind: JobSet\n", "")), ["1:1 kind: null: must be given: did you mean JobSet?"]),
-    "no API version": (
-        train(("apiVersion: jobset.x-k8s.io/v1alpha2\n", "")),
-        ["1:1 apiVersion: null: must be given: did you mean jobset.x-k8s.io/v1alpha2?"],
-    ),
     "no name": (train(("name: train", "labels: {}")), ["3:1 metadata.name: null: must be given, or metadata.gen"]),
-    "mistyped annotations": (
-        train(noted(f"{names.DOMAIN}/prefetch-image: 'true'", "jobset-gate.io/on-timeout: Release")),
-        [
-            f"6:5 without effect on a JobSet: did you mean {names.PREFETCH_IMAGES}?",
-            f"7:5 without effect on a JobSet: did you mean {names.ON_TIMEOUT}?",
-        ],
-    ),
     "a number for an annotation": (
         train(noted("example.com/epochs: 3")),
         ["6:5 metadata.annotations[example.com/epochs]: 3: must be a string: put it in quotes"],

@@ -60,11 +60,10 @@ def dated(made: Json) -> Json:
     return made | {"spec": made["spec"] | {"renewTime": timestamp(time.time() - made["spec"]["ago"])}}
 
 
-def deployment(*arguments: str, namespace: str = "sys", available: int = 1) -> Json:
+def deployment(*arguments: str, available: int = 1) -> Json:
     containers = [{"name": "controller", "args": ["controller", *arguments]}]
     spec = {"template": {"spec": {"containers": containers}}}
-    meta = {"name": "gate", "namespace": namespace}
-    return {"metadata": meta, "spec": spec, "status": {"availableReplicas": available}}
+    return {"metadata": {"name": "gate", "namespace": "sys"}, "spec": spec, "status": {"availableReplicas": available}}
 
 
 ON, OFF = "--leader-elect", "--no-leader-elect"
@@ -94,13 +93,11 @@ SEEN: dict[str, tuple[LeaseClient, bool | None, str]] = {
         None,
         f"{UNKNOWN}no Lease {names.LEASE} was found, and no right to look for it",
     ),
-    "rights at home": (LeaseClient([lease(namespace=HOME)], rights=(HOME,)), True, "a controller runs"),
     "rights in the usual namespace": (
         LeaseClient([lease(namespace=USUAL)], rights=(USUAL,)),
         True,
         "a controller runs",
     ),
-    "an old one there": (LeaseClient([lease(600, namespace=USUAL)], rights=(USUAL,)), False, "no controller runs"),
 }
 
 

@@ -79,10 +79,8 @@ GROUPS = ("demo", "groups", "--speed", "120")
     [
         (LONG, "what runs in a cluster", 0.0),
         (LONG, " started, ", 0.05),
-        (SHORT, "Released: ", 0.0),
         (SHORT, "2. Gang", 0.3),
         (GROUPS, "pending", 0.05),
-        (GROUPS, "held", 0.05),
     ],
 )
 async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(

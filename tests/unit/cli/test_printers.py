@@ -202,8 +202,8 @@ def waiting() -> Timeline:
     return timeline(*pods, notes=("a note",))
 
 
-def many(count: int = 4000) -> Timeline:
-    return timeline(*(through(it, start=10 + it / 100) for it in range(count)), opened=T0 + 29)
+def many() -> Timeline:
+    return timeline(*(through(it, start=10 + it / 100) for it in range(4000)), opened=T0 + 29)
 
 
 def test_a_table_tells_what_is_not_yet_from_what_is_not_known() -> None:

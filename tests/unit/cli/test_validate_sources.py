@@ -130,10 +130,8 @@ MISPLACED: list[tuple[Json, str, str]] = [
     ),
     (changed(GROUPS, {}, "spec", names.CONFIG_FIELD), f"spec.{names.CONFIG_FIELD}", "is the annotation"),
     (leader_worker_set(worker=template({"annotations": CONFIG})), f"{GROUP}.workerTemplate.{AT_TOP}", ""),
-    (leader_worker_set(notes=CONFIG, worker=template({"annotations": {names.BYPASS: "true"}})), GROUP, ""),
     (without(starting("StatefulSet"), "spec", "template", "metadata", "labels"), f"spec.template.{AT_TOP}", NO_BARRIER),
     (train_job(annotations=CONFIG), AT_TOP, PLACE),
-    (train_job(annotations={names.BYPASS: "true"}), f"metadata.annotations[{names.BYPASS}]", PLACE),
     (train_job({names.CONFIG_FIELD: {}}), f"spec.{names.CONFIG_FIELD}", PLACE),
     (train_job({"annotations": {names.CONFIG_FIELD: "{}"}}), f"spec.annotations.{names.CONFIG_FIELD}", PLACE),
 ]

@@ -85,15 +85,11 @@ def test_its_own_limit_is_timeout_plus_grace_or_the_operators_or_none(
 
 
 def test_the_label_by_which_the_controller_watches_is_on_jobs_and_pods() -> None:
-    made = created(jobset())
-    assert made["spec"]["replicatedJobs"][0]["template"]["metadata"]["labels"] == {names.GATED: "true"}
-    assert pod_template(made)["metadata"]["labels"] == {names.GATED: "true"}
-
-
-def test_the_users_labels_and_annotations_stay() -> None:
+    """Next to what the user has put there."""
     given = changed(jobset(), {"team": "a"}, *JOB, "metadata", "labels")
     made = created(changed(given, {"note": "x"}, *TEMPLATE, "metadata", "annotations"))
     assert made["spec"]["replicatedJobs"][0]["template"]["metadata"]["labels"] == {"team": "a", names.GATED: "true"}
+    assert pod_template(made)["metadata"]["labels"] == {names.GATED: "true"}
     assert pod_template(made)["metadata"]["annotations"] == {"note": "x", names.EPOCH: "0"}
 
 
@@ -192,23 +188,18 @@ def test_it_copies_cpu_memory_and_storage_of_the_first_main_container_and_never_
     assert barrier(created(jobset(replicated(pod={"containers": mains})))).get("resources") == copied
 
 
-@pytest.mark.parametrize(
-    ("metadata", "name"),
-    [
-        ({"generateName": "gang-"}, "gang-bcdfg"),
-        ({"generateName": "gang-", "name": ""}, "gang-bcdfg"),
-        ({"generateName": "gang-", "name": "mine"}, "mine"),
-        ({"generateName": "a" * 100}, "a" * 58 + "bcdfg"),
-    ],
-)
-def test_a_name_that_is_to_be_generated_is_completed_so_that_the_config_maps_is_right(
-    metadata: Json, name: str
-) -> None:
+def test_a_name_that_is_to_be_generated_is_completed_so_that_the_config_maps_is_right() -> None:
     """As the API server would complete it."""
-    made = created(changed(jobset(), metadata, "metadata"), suffix="bcdfg")
-    assert made["metadata"]["name"] == name
-    (volume,) = pod_spec(made)["volumes"]
-    assert volume["projected"]["sources"][0]["configMap"]["name"] == f"{name}-group-scheduling"
+    long = "a" * 100
+    for name, prefix, whole in (
+        ("", "gang-", "gang-bcdfg"),
+        ("mine", "gang-", "mine"),
+        ("", long, long[:58] + "bcdfg"),
+    ):
+        made = created(changed(jobset(), {"generateName": prefix, "name": name}, "metadata"), suffix="bcdfg")
+        assert made["metadata"]["name"] == whole
+        (volume,) = pod_spec(made)["volumes"]
+        assert volume["projected"]["sources"][0]["configMap"]["name"] == f"{whole}-group-scheduling"
 
 
 # --- Twice, and with others -----------------------------------------------------------------------------------------

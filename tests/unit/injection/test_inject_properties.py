@@ -13,7 +13,11 @@ from tests.fakes.jobsets import SETTINGS, Json, applied, created, epoch, jobset,
 
 words = st.sampled_from(["a", "b~1", "c/d", "e"])
 texts = st.dictionaries(words, words, max_size=2)
-containers = st.lists(words.map(lambda name: {"name": name, "image": "x"}), max_size=2)
+images = st.fixed_dictionaries(
+    {"image": st.sampled_from(["a:1", "b", "c:latest"])},
+    optional={"imagePullPolicy": st.sampled_from(["Always", "Never"])},
+)
+containers = st.lists(st.tuples(words, images).map(lambda it: {"name": it[0], **it[1]}), max_size=2)
 ours = st.fixed_dictionaries(
     {}, optional={names.BARRIER_IMAGE: st.just("x:1"), names.PREFETCH_IMAGES: st.sampled_from(["true", "false"])}
 )
@@ -24,8 +28,8 @@ amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), 
 
 @st.composite
 def pods(draw: st.DrawFn) -> Json:
-    main = {"name": "main", "image": "x", "resources": draw(st.fixed_dictionaries({}, optional={"limits": amounts}))}
-    pod: Json = {"containers": [main]}
+    main = draw(images) | {"name": "main", "resources": draw(st.fixed_dictionaries({}, optional={"limits": amounts}))}
+    pod: Json = {"containers": [main, *draw(containers)]}
     for key, value in (
         ("initContainers", containers),
         ("volumes", st.lists(words.map(lambda name: {"name": name, "emptyDir": {}}), max_size=2)),
@@ -72,6 +76,23 @@ def test_created_twice_is_created_once_and_nothing_is_wrong_with_it(manifest: Js
     assert inject.injected(edit.document, None, settings=SETTINGS).operations == []
     assert validate.field_errors(edit.document) == []
     assert not_injected(edit.document, None) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(jobsets())
+def test_the_barrier_runs_last_behind_the_users_init_containers_and_every_image_that_is_to_be_there(
+    manifest: Json,
+) -> None:
+    stored, notes = created(manifest), manifest["metadata"].get("annotations", {})
+    for index, job in enumerate(manifest["spec"]["replicatedJobs"]):
+        own, init = job["template"]["spec"]["template"]["spec"], _init(stored, index)
+        assert init[: len(own.get("initContainers", ()))] == own.get("initContainers", [])
+        if any(it["name"] == names.BARRIER_CONTAINER for it in init):
+            before, wanted = (
+                {(it["image"], it.get("imagePullPolicy")) for it in some} for some in (init[:-1], own["containers"])
+            )
+            assert init[-1]["name"] == names.BARRIER_CONTAINER
+            assert wanted <= before or notes.get(names.PREFETCH_IMAGES) != "true"
 
 
 @settings(max_examples=150, deadline=None)

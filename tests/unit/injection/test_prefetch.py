@@ -1,18 +1,15 @@
 """A8: what goes before the barrier of a JobSet that wants its images on the nodes first, and stays there."""
 
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jobset_gate import names
-from jobset_gate.injection import inject, prefetch, validate
+from jobset_gate.injection import prefetch, validate
 from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.settings import Barrier, Resources, Settings
-from tests.fakes.jobsets import SETTINGS, Json, barrier, changed, created, jobset, pod_spec, replicated, updated
+from tests.fakes.jobsets import Json, barrier, changed, created, jobset, pod_spec, replicated, updated
 
 COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
 BARRIER = "group-scheduling-init"
@@ -35,8 +32,8 @@ def main(image: Any = "train:1", name: str = "main", **more: Any) -> Json:
     return {"name": name, "image": image, **more}
 
 
-def named(it: Json, index: int = 0, key: str = "initContainers") -> list[str]:
-    return [entry["name"] for entry in pod_spec(it, index).get(key) or ()]
+def named(it: Json, key: str = "initContainers") -> list[str]:
+    return [entry["name"] for entry in pod_spec(it).get(key) or ()]
 
 
 def one(it: Json, name: str) -> Json:
@@ -62,13 +59,9 @@ def paths(new: Json, old: Json | None = None) -> list[str]:
 def test_each_main_image_runs_once_between_the_users_init_containers_and_the_barrier() -> None:
     own = [{"name": "fetch", "image": "fetch:1"}, {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}]
     mains = [main("train:1"), main("log:1", "log"), main("train:1", "second")]
-    made = created(wanting(*mains, init=own))
+    made = created(wanting(*mains, init=own, volumes=[{"name": "data", "emptyDir": {}}]))
     assert named(made) == ["fetch", "mesh", COPIER, FIRST, SECOND, BARRIER]
     assert runs(made) == [("train:1", None), ("log:1", None)]
-
-
-def test_the_volume_with_the_program_goes_behind_the_barriers() -> None:
-    made = created(wanting(volumes=[{"name": "data", "emptyDir": {}}]))
     assert named(made, key="volumes") == ["data", "group-scheduling", "group-scheduling-prefetch"]
     assert pod_spec(made)["volumes"][-1] == {"name": "group-scheduling-prefetch", "emptyDir": {}}
 
@@ -233,36 +226,3 @@ def test_a_volume_of_ours_that_another_webhook_has_limited_stays_ours(edit: Json
 @pytest.mark.parametrize("name", ["group-scheduling-prefetcher", "group-scheduling-prefetch-a", "prefetch"])
 def test_a_name_that_only_begins_alike_is_the_users(name: str) -> None:
     assert refused(jobset(replicated(pod={"containers": [main("a:1", name)]}))) == []
-
-
-images = st.sampled_from(["a:1", "a:1", "b", "c:latest"])
-policies = st.sampled_from([{}, {}, {"imagePullPolicy": "Always"}, {"imagePullPolicy": "Never"}])
-
-
-@st.composite
-def pods(draw: st.DrawFn) -> Json:
-    def containers(prefix: str, least: int) -> list[Json]:
-        pairs = draw(st.lists(st.tuples(images, policies), min_size=least, max_size=3))
-        return [main(image, f"{prefix}{index}", **policy) for index, (image, policy) in enumerate(pairs)]
-
-    return {"containers": containers("main", 1), "initContainers": containers("own", 0)}
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(pods(), min_size=1, max_size=2), st.booleans())
-def test_every_main_image_runs_before_the_barrier_and_nothing_is_wrong_with_it(made: list[Json], asked: bool) -> None:
-    jobs = [replicated(f"job{index}", pod=pod) for index, pod in enumerate(made)]
-    manifest = jobset(*jobs, notes=dict(NOTE) if asked else None)
-    stored = created(manifest)
-    assert inject.injected(copy.deepcopy(stored), None, settings=SETTINGS).operations == []
-    assert validate.field_errors(manifest) == validate.field_errors(stored) == []
-    assert not_injected(stored, None) == []
-    for index, pod in enumerate(made):
-        init = pod_spec(stored, index)["initContainers"]
-        assert init[: len(pod["initContainers"])] == pod["initContainers"]
-        assert init[-1]["name"] == BARRIER
-        before = {(it["image"], it.get("imagePullPolicy")) for it in init[:-1]}
-        wanted = {(it["image"], it.get("imagePullPolicy")) for it in pod["containers"]}
-        assert wanted <= before or not asked
-        assert asked or len(init) == len(pod["initContainers"]) + 1
-    assert updated(manifest, stored) == stored

@@ -38,7 +38,6 @@ def rule(action: str = "Ignore", operator: str = "In", values: Any = (124,), con
         (rule(container="main"), None),
         (rule(action="FailJob"), None),
         ({"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": []}]}}, None),
-        ({"podFailurePolicy": {"rules": [None, 3]}}, None),
     ],
 )
 def test_what_would_try_a_gang_that_timed_out_again_and_again(job: Json, warned: str | None) -> None:

@@ -11,13 +11,10 @@ KNOWN = ("image", "imagePullPolicy", "args", "parallelism", "groupSchedulingConf
     ("word", "meant"),
     [
         ("imagee", "image"),
-        ("imgae", "image"),
         ("IMAGE", "image"),
         ("paralellism", "parallelism"),
-        ("parllelims", "parallelism"),
         ("parllelm", "parallelism"),
         ("prllm", None),
-        ("pxrxllxlism", None),
         ("imagePull", "imagePullPolicy"),
         ("groupscheduling", "groupSchedulingConfig"),
         ("ttyy", "tty"),

@@ -1,7 +1,6 @@
 """G2: what a pod of a group looks like once it was admitted, and which pods are left alone."""
 
 import copy
-from typing import Any
 
 import pytest
 
@@ -38,14 +37,10 @@ def test_it_gets_the_gate_and_the_hash_of_its_group(way: Format) -> None:
     assert held_for(made) == group_label(key("train", FLAVOR_OF[way]))
 
 
-@pytest.mark.parametrize("given_", [None, [], [{"name": "example.com/x"}]])
-def test_the_gates_of_others_stay_before_ours(given_: Any) -> None:
-    made = after(pod(Format.ALIBABA, schedulingGates=given_))
-    assert gates(made) == [*(it["name"] for it in given_ or ()), names.POD_GROUP_GATE]
-
-
-def test_a_gate_and_a_label_of_its_own_making_are_put_right() -> None:
+def test_a_gate_and_a_label_of_its_own_making_are_put_right_and_gates_of_others_stay() -> None:
     """A pod that was copied from another group's, out of the cluster."""
+    theirs = after(pod(Format.ALIBABA, schedulingGates=[{"name": "example.com/x"}]))
+    assert gates(theirs) == ["example.com/x", names.POD_GROUP_GATE]
     notes = {names.POD_GROUP_OPENED: "3 x", names.POD_GROUP_TAKEN_BACK: "y.3"}
     meta, there = {"labels": {names.POD_GROUP_LABEL: "0123"}, "annotations": notes}, [names.POD_GROUP_GATE, "b"]
     made = after(pod(Format.SCHEDULER_PLUGINS, meta=meta, schedulingGates=[{"name": it} for it in there]))
@@ -102,15 +97,11 @@ def test_what_is_not_ours_is_let_through_as_it_is(why: str) -> None:
     assert admit_pod(LEFT_ALONE[why], "team", Groups()) == []
 
 
-def test_while_groups_are_off_nobody_is_held() -> None:
-    assert admit_pod(pod(Format.KEP_24), "team", Groups(enabled=False)) == []
-
-
 @pytest.mark.parametrize("way", Format)
-def test_a_way_that_is_off_takes_nobody(way: Format) -> None:
+def test_a_way_that_is_off_takes_nobody_nor_does_any_while_groups_are_off(way: Format) -> None:
     """Koordinator's label is one way, its annotations another: a pod with both is in as long as one of them is on."""
     on = Groups(ways=tuple(it for it in Format if it is not way))
-    assert admit_pod(pod(way), "team", on) == []
+    assert admit_pod(pod(way), "team", on) == admit_pod(pod(way), "team", Groups(enabled=False)) == []
     annotated = pod(Format.KOORDINATOR_POD_GROUP, meta={"annotations": {f"{GANG}min-available": "3"}})
     taken = admit_pod(annotated, "team", on) != []
     assert taken is (way is not Format.KOORDINATOR_POD_GROUP)

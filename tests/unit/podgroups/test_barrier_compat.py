@@ -19,7 +19,6 @@ from tests.fakes.jobsets import jobset, replicated
 from tests.fakes.podgroups.objects import key, pod, pod_group
 from tests.fakes.podgroups.snapshots import group_snapshot
 from tests.fakes.podgroups.sources import (
-    ALIBABA,
     ALIBABA_MINIMUM,
     GANG,
     KEP24,
@@ -41,8 +40,8 @@ def job(name: str = "workers", meta: Json | None = None, *, replicas: int = 3, *
     return made
 
 
-def wanting(minimum: int, name: str = "g") -> Json:
-    return {"labels": alibaba(name, str(minimum))}
+def wanting(minimum: int) -> Json:
+    return {"labels": alibaba("g", str(minimum))}
 
 
 def wrong(*jobs: Json, settings: Settings | None = None, **more: Any) -> list[str]:
@@ -50,23 +49,6 @@ def wrong(*jobs: Json, settings: Settings | None = None, **more: Any) -> list[st
 
 
 # --- The same pods ----------------------------------------------------------------------------------------------------
-
-
-def test_the_minimum_must_be_what_the_barrier_waits_for() -> None:
-    assert wrong(job(meta=wanting(12))) == []
-    assert wrong(job(meta=wanting(5))) == [
-        (
-            f"{POD.format(0)}.labels[pod-group.scheduling.sigs.k8s.io/min-available]: 5:"
-            " must equal what the start barrier waits for: 5 pods here, 12 there"
-        )
-    ]
-    notes = koordinator(min_available="13")
-    assert wrong(job(meta={"annotations": notes})) == [
-        (
-            f"{POD.format(0)}.annotations[gang.scheduling.koordinator.sh/min-available]: 13:"
-            " must equal what the start barrier waits for: 13 pods here, 12 there"
-        )
-    ]
 
 
 def test_pods_that_the_barrier_does_not_wait_for_must_not_be_in_the_group() -> None:
@@ -121,6 +103,7 @@ def doubts(meta: Json, timeout: int | None, settings: Settings | None = None) ->
 
 
 def test_a_jobset_is_warned_where_the_limit_is_known() -> None:
+    """One in a PodGroup is the controller's to tell."""
     assert doubts(wanting(12), 601) == doubts(wanting(12), None) == []
     assert doubts(wanting(12), 600) == [
         (
@@ -133,17 +116,9 @@ def test_a_jobset_is_warned_where_the_limit_is_known() -> None:
     assert doubts(notes, 1201) == []
     assert len(doubts({"annotations": koordinator(min_available="12")}, 600)) == 1
     assert len(doubts(meta_of(Format.KEP_24), 600)) == 1
-
-
-def test_a_limit_in_a_pod_group_is_the_controllers_to_tell() -> None:
+    assert len(doubts(wanting(12), 1000, Settings(groups=Groups(wait_seconds=1000)))) == 1
+    assert len(doubts(wanting(12), None, Settings(barrier=Barrier(max_wait_seconds=300)))) == 1
     assert doubts(meta_of(Format.SCHEDULER_PLUGINS), 1) == doubts(meta_of(Format.KOORDINATOR_POD_GROUP), 1) == []
-
-
-def test_settings_that_limit_either_are_looked_at() -> None:
-    longer = Settings(groups=Groups(wait_seconds=1000))
-    assert len(doubts(wanting(12), 1000, longer)) == 1
-    limited = Settings(barrier=Barrier(max_wait_seconds=300))
-    assert len(doubts(wanting(12), None, limited)) == 1
 
 
 # --- What the controller finds wrong ----------------------------------------------------------------------------------
@@ -204,24 +179,17 @@ def test_until_its_jobset_is_seen_a_group_in_a_barrier_waits() -> None:
 
 
 def test_the_minimum_is_reported_where_it_stands() -> None:
-    alibaba, koordinator = key(flavor=Flavor.ALIBABA), key(flavor=Flavor.KOORDINATOR)
-    said = {ALIBABA: "g", ALIBABA_MINIMUM: "5"}
+    kep, koordinator, star = (key(flavor=it) for it in (Flavor.KEP_24, Flavor.KOORDINATOR, Flavor.ALIBABA))
     label, notes = {KOORDINATOR: "g"}, {f"{GANG}min-available": "5"}
-    kep = key(flavor=Flavor.KEP_24)
+    labelled, noted = (
+        of_train("a", of=star, labels=alibaba(minimum="5")),
+        of_train("a", of=kep, labels={}, notes={KEP24: "g"}),
+    )
+    annotated = of_train("a", of=koordinator, labels=label, notes=notes)
     seen = {
-        f"metadata.labels[{ALIBABA_MINIMUM}]": group_snapshot(of_train("a", of=alibaba, labels=said), of=alibaba),
-        f"metadata.annotations[{GANG}min-available]": group_snapshot(
-            of_train("a", of=koordinator, labels=label, notes=notes), of=koordinator
-        ),
-        "spec.minMember": group_snapshot(
-            of_train("a", of=koordinator, labels=label),
-            of=koordinator,
-            group=pod_group(spec={"minMember": 5}),
-            api=names.SIGS_GROUP,
-        ),
-        "spec.minMembers": group_snapshot(
-            of_train("a", of=kep, labels={}, notes={KEP24: "g"}), of=kep, group=pod_group(spec={"minMembers": 5})
-        ),
+        f"metadata.labels[{ALIBABA_MINIMUM}]": group_snapshot(labelled, of=star),
+        f"metadata.annotations[{GANG}min-available]": group_snapshot(annotated, of=koordinator),
+        "spec.minMembers": group_snapshot(noted, of=kep, group=pod_group(spec={"minMembers": 5})),
     }
     for path, each in seen.items():
         reported = preconditions.barrier_hold(each, looking(TRAIN))

@@ -31,9 +31,6 @@ def container(**asked: str) -> Json:
     return {"name": "c", "resources": {"requests": asked}}
 
 
-SIDECAR = container(cpu="1") | {"restartPolicy": "Always"}
-
-
 def room(name: str, *, labels: Mapping[str, str] | None = None, **free: int) -> NodeInfo:
     """A node with so much free, in whole units."""
     have = {key.replace("_", "/"): many * 1000 for key, many in free.items()} | {"pods": 110_000}
@@ -71,8 +68,6 @@ def is_certain(
     ("spec", "cpu"),
     [
         ({"containers": [container(cpu="500m"), container(cpu="1")]}, 1500),
-        ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3")]}, 3000),
-        ({"containers": [container(cpu="1")], "initContainers": [SIDECAR, container(cpu="4")]}, 5000),
         ({"containers": [container(cpu="1")], "overhead": {"cpu": "250m"}}, 1250),
         ({"containers": [{"resources": {"limits": {"cpu": "2"}}}]}, 2000),
         ({"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "6"}}}, 6000),
@@ -134,10 +129,8 @@ def test_taints_and_tolerations(toleration: Json, admitted: bool) -> None:
     node = read_node(NODE).node
     assert constraints.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
     assert constraints.pod_node_selection({}).matches(node), "the domain does not depend on taints"
-
-
-def test_a_cordoned_node_takes_nobody_new() -> None:
-    assert not ANYWHERE.admits(read_node({"metadata": {"name": "n"}, "spec": {"unschedulable": True}}).node)
+    cordoned = read_node({"metadata": {"name": "n"}, "spec": {"unschedulable": True}}).node
+    assert not ANYWHERE.admits(cordoned)
 
 
 @pytest.mark.parametrize(

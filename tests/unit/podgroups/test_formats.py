@@ -135,13 +135,6 @@ def test_the_other_podgroups_have_minmember_minresources_and_a_time(api: str) ->
     assert said.spec == GroupSpec(minimum=4, wait=Fraction(30), resources=(("cpu", Fraction(1, 2)),))
 
 
-def test_koordinators_annotations_on_a_podgroup_are_kept_apart() -> None:
-    notes = {f"{GANG}total-number": "6", f"{GANG}mode": "Strict", f"{GANG}groups": '["team/g"]'}
-    said = read_pod_group_source("scheduling.sigs.k8s.io", minMember=4, notes=notes)
-    assert said.spec == GroupSpec(minimum=4)
-    assert said.annotated_spec == GroupSpec(total=6, mode=GangMode.STRICT, gangs=("team/g",))
-
-
 @pytest.mark.parametrize(
     "api", ["scheduling.x-k8s.io/v1beta1", "scheduling.sigs.k8s.io/v1", "incubator.scheduling.k8s.io/v1alpha2"]
 )

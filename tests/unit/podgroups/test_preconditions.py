@@ -23,11 +23,9 @@ def job(most: int | None, why: str = "") -> OwnerCapacity:
     return OwnerCapacity(kind="Job", name="train", max_pods=most, why=why)
 
 
-def reported(
-    one: MergedGroup, *others: MergedGroup, made_by: tuple[OwnerCapacity, ...] = (), gates: tuple[str, ...] = ()
-) -> tuple[str, str]:
-    gangs = preconditions.gang_group_of(one, groups_by_key(one, *others).get)
-    found = preconditions.first_unmet(one, gangs, made_by, gates)
+def reported(one: MergedGroup, made_by: tuple[OwnerCapacity, ...] = ()) -> tuple[str, str]:
+    gangs = preconditions.gang_group_of(one, groups_by_key(one).get)
+    found = preconditions.first_unmet(one, gangs, made_by, ())
     return ("", "") if found is None else (found.reason, found.message)
 
 
@@ -48,13 +46,6 @@ def test_of_many_others_the_first_few_are_named() -> None:
     assert reason == "WaitingForGangGroup"
     assert message.startswith("team/b00: not there yet; team/b01: not there yet; ")
     assert message.endswith("; team/b09: not there yet; and 30 more")
-
-
-def test_others_gate() -> None:
-    assert reported(gang("a"), gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/admission")) == (
-        "OtherGate",
-        "also held by kueue.x-k8s.io/admission",
-    )
 
 
 @pytest.mark.parametrize(
@@ -107,19 +98,15 @@ def opens_with(one: MergedGroup, *others: MergedGroup, across: bool = False) -> 
 
 
 def test_a_gang_without_a_list_is_alone() -> None:
-    assert opens_with(gang("a")) == "a"
-    assert opens_with(gang("a", '["team/a"]')) == "a"
+    assert opens_with(gang("a")) == opens_with(gang("a", '["team/a"]')) == "a"
     assert opens_with(group(member("p", labels=alibaba()))) == "g"
 
 
-def test_one_gang_waits_until_the_other_has_gathered() -> None:
-    assert bond(gang("a", BOTH), gang("b", BOTH, minimum=8, pods=5)).waits_for == ("team/b: 5/8 pods",)
-
-
-def test_a_gang_with_a_bad_value_keeps_the_others_waiting_but_not_invalid() -> None:
+def test_one_gang_waits_until_the_other_has_gathered_and_is_not_invalid_with_it() -> None:
     wrong = group(member("p", notes=koordinator("b", min_available="x")))
-    seen = bond(gang("a", BOTH), wrong)
-    assert (seen.waits_for, seen.problem) == (("team/b: invalid",), None)
+    for other, waits in ((gang("b", BOTH, minimum=8, pods=5), "5/8 pods"), (wrong, "invalid")):
+        seen = bond(gang("a", BOTH), other)
+        assert (seen.waits_for, seen.problem) == ((f"team/b: {waits}",), None)
 
 
 def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
@@ -131,7 +118,10 @@ def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
     assert seen.problem.message == "must be the same on all of its gangs: team/b has no GangGroup"
 
 
-def test_of_a_long_list_the_first_few_are_named() -> None:
+def test_a_list_must_contain_the_gang_itself_and_of_a_long_one_the_first_few_are_named() -> None:
+    problem = bond(gang("a", '["team/b"]'), gang("b")).problem
+    assert problem is not None
+    assert problem.message == "must contain the gang itself: team/a"
     listed = ",".join(f'"far/{number:02}"' for number in range(40))
     problem = bond(gang("a", f'["team/a",{listed}]')).problem
     assert problem is not None
@@ -142,12 +132,6 @@ def test_a_third_that_adds_itself_to_a_pair_does_not_disturb_the_pair() -> None:
     one, other, third = gang("a", BOTH), gang("b", BOTH), gang("c", '["team/a","team/b","team/c"]')
     assert opens_with(one, other, third) == "a b"
     assert bond(third, one, other).problem
-
-
-def test_a_list_without_the_gang_itself_is_broken() -> None:
-    seen = bond(gang("a", '["team/b"]'), gang("b"))
-    assert seen.problem is not None
-    assert seen.problem.message == "must contain the gang itself: team/a"
 
 
 def test_across_namespaces_only_where_a_setting_allows_it() -> None:

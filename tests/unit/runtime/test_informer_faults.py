@@ -38,16 +38,12 @@ def watches_since(server: ScriptedServer, start: float) -> list[float]:
     "trouble",
     [
         refusal(429),
-        refusal(429, retry_after=1),
         refusal(502, text="<html>Bad Gateway</html>"),
-        refusal(500),
-        refusal(401),
-        stream_of(),
         stream_of(b"\n"),
         abort_connection,
         stream_of(b'{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}\n'),
     ],
-    ids=["429", "429-advice", "502", "500", "401", "closed", "closed-blank", "reset", "status-body"],
+    ids=["429", "502", "closed", "reset", "status-body"],
 )
 async def test_a_watch_refused_for_a_minute_is_backed_off_and_right_afterwards(
     server: ScriptedServer, client: Client, trouble: Answer
@@ -218,12 +214,10 @@ async def test_after_a_torn_line_the_cache_is_as_old_as_it_was_until_the_next_li
         stream_of(ERROR_410),
         refusal(410),
         stream_of(b'{"type":"ERROR"}\n'),
-        stream_of(b'{"type":"ERROR","object":null}\n'),
-        stream_of(b'{"type":"ERROR","object":"gone"}\n'),
         stream_of(b'{"type":"ERROR","object":{"metadata":{"name":7},"code":"x"}}\n'),
         stream_of(b'{"type":"ERROR","object":{"metadata":{"name":"a","resourceVersion":"9999"},"code":500}}\n'),
     ],
-    ids=["event", "status", "bare", "null", "text", "wrong-types", "like-an-object"],
+    ids=["event", "status", "bare", "wrong-types", "like-an-object"],
 )
 async def test_gone_leads_to_exactly_one_relist_that_finds_deletions(
     server: ScriptedServer, client: Client, error: Answer
@@ -274,7 +268,6 @@ async def test_a_continue_token_that_expires_begins_the_list_again(server: Scrip
     [
         (b'{"type":"MODIFIED","object":{"metadata":{"name":"a","namesp\n', WatchProblemKind.TORN),
         (b"garbage\n", WatchProblemKind.TORN),
-        (b"\x00\xff\xfe\n", WatchProblemKind.TORN),
         (b'{"type":"MODIFIED","object":{"metadata":{"name":"\xff"}}}\n', WatchProblemKind.UNREADABLE),
         (b'{"type":"MODIFIED","object":{"metadata":null,"data":{"value\n', WatchProblemKind.TORN),
         (b'{"type":"MODIFIED","object":' + b"[" * 100_000 + b"\n", WatchProblemKind.TORN),
@@ -282,7 +275,7 @@ async def test_a_continue_token_that_expires_begins_the_list_again(server: Scrip
         (b"[1,2]\n", WatchProblemKind.TORN),
         (b'{"type":"MODIFIED","object":{"metadata":{"namespace":"ns"}}}\n', WatchProblemKind.UNREADABLE),
     ],
-    ids=["torn", "garbage", "binary", "utf8", "torn-and-wrong", "deep", "huge", "list", "nameless"],
+    ids=["torn", "garbage", "utf8", "torn-and-wrong", "deep", "huge", "list", "nameless"],
 )
 async def test_a_line_that_is_none_is_skipped_and_made_up_for(
     server: ScriptedServer, client: Client, line: bytes, kind: WatchProblemKind

@@ -17,8 +17,8 @@ AT_30 = "2027-01-15T08:00:30Z"
 OPEN = gangs.config_map(verdict=gangs.verdict(), waiting_since=gangs.clock())
 
 
-def shown(since: str = AT_30, status: str = "True", reason: str = names.REASON_STARTED) -> ConditionSeen:
-    return ConditionSeen(status=status, reason=reason, message="", since=since)
+def shown(status: str = "True", reason: str = names.REASON_STARTED) -> ConditionSeen:
+    return ConditionSeen(status=status, reason=reason, message="", since=AT_30)
 
 
 def made(*pods: PodTimeline, gate: Any = None, job: ReplicatedJobSeen | None = None, **jobset: Any) -> Timeline:

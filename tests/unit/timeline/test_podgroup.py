@@ -48,11 +48,11 @@ def shown(
     return pod_group_timeline(group_status(seen, now), ways, now)
 
 
-def whole(now: float = NOW) -> Timeline:
+def whole() -> Timeline:
     """Three that were opened at +10 s, bound at +12, +15, +20, and ran two seconds later."""
     ways = [{"created": number, "scheduled": at, "running": at + 2} for number, at in enumerate((12, 15, 20))]
     pods = [gpu_pod(bound(name, at=T0 + 10)) for name in "abc"]
-    return shown(*zip(pods, ways, strict=True), now=now)
+    return shown(*zip(pods, ways, strict=True))
 
 
 def test_a_group_that_runs_is_shown_from_its_gathering_to_its_last_main() -> None:
