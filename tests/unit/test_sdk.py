@@ -15,6 +15,7 @@ from jobset_gate import gate, gate_annotations, names
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.sources.objects import config_of
 from tests.fakes.jobs import job
+from tests.fakes.present import present
 from tests.repo.documents import blocks
 from tests.repo.files import ROOT
 
@@ -69,8 +70,7 @@ def test_a_dict_gets_a_gate_that_the_webhook_takes_and_stays_as_it_was() -> None
     made = gate(before, timeout=300, targets=["workers"], on_timeout="Release", prefetch_images=True)
     assert before == kept
     assert field_errors(made) == []
-    config = config_of(made).config
-    assert config is not None
+    config = present(config_of(made).config)
     assert (config.timeout, config.targets) == (300, ("workers",))
     assert made["metadata"]["annotations"] == {
         "note": "x",
@@ -83,8 +83,9 @@ def test_a_dict_gets_a_gate_that_the_webhook_takes_and_stays_as_it_was() -> None
 def test_a_model_gets_the_same_annotations() -> None:
     before = Model()
     made = gate(before, timeout=300, targets=["workers"], barrier_image="mine")
-    assert made.metadata is not None
-    assert made.metadata.annotations == gate_annotations(timeout=300, targets=["workers"], barrier_image="mine")
+    assert present(made.metadata).annotations == gate_annotations(
+        timeout=300, targets=["workers"], barrier_image="mine"
+    )
     assert before == Model()
 
 
@@ -126,8 +127,7 @@ def test_a_job_gets_a_gate_that_the_webhook_takes() -> None:
     made = gate(job(config=False), timeout=300, on_timeout="Release")
     assert field_errors(made) == []
     assert made["metadata"]["annotations"] == gate_annotations(timeout=300, on_timeout="Release")
-    config = config_of(made).config
-    assert config is not None
+    config = present(config_of(made).config)
     assert config.timeout == 300
     template: dict[str, Any] = {"spec": job()["spec"]}
     assert gate(template)["metadata"]["annotations"] == {names.CONFIG: "{}"}

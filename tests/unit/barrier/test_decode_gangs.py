@@ -7,6 +7,7 @@ import pytest
 from jobset_gate.barrier.model import Config, ConfigMapSeen, VerdictKind, WorkloadSeen
 from jobset_gate.barrier.pending_reason import MAX_MESSAGE
 from tests.fakes import wire_objects
+from tests.fakes.present import present
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json
 
 # --- JobSets --------------------------------------------------------------------------------------------------------
@@ -41,15 +42,11 @@ def jobset(*jobs: Json, notes: Json | None = None, **spec: Any) -> Json:
 
 
 def read_jobset(body: Json) -> WorkloadSeen:
-    seen = wire_objects.read_jobset(body)
-    assert seen is not None
-    return seen
+    return present(wire_objects.read_jobset(body))
 
 
 def read_config_map(body: Json) -> ConfigMapSeen:
-    seen = wire_objects.read_config_map(body)
-    assert seen is not None
-    return seen
+    return present(wire_objects.read_config_map(body))
 
 
 def test_a_jobset_with_the_field_is_a_gang() -> None:
@@ -199,8 +196,7 @@ def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
     assert (seen.gang, seen.workload_uid, seen.resource_version, seen.canonical) == ("train", "jobset-uid", "42", True)
     assert seen.verdict is not None
     assert (seen.verdict.kind, seen.verdict.message) == (VerdictKind.RELEASE, "all 300 pods started")
-    assert seen.waiting_since is not None
-    assert seen.waiting_since.at == TEN_O_CLOCK
+    assert present(seen.waiting_since).at == TEN_O_CLOCK
 
 
 @pytest.mark.parametrize("data", [None, {}])

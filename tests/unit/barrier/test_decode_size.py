@@ -10,6 +10,7 @@ from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind
 from jobset_gate.sources import decode
 from tests.fakes.growth import retained
+from tests.fakes.present import present
 from tests.fakes.wire_objects import BARRIER, Json, ended, pod, read_jobset, status
 
 LONG = 250_000
@@ -61,8 +62,7 @@ def test_of_a_pod_and_of_a_config_map_little_is_kept_whatever_it_holds(what: str
 
 
 def test_of_a_config_that_nobody_can_read_a_few_words_are_retained() -> None:
-    seen = read_jobset({"metadata": {"name": "train", "annotations": {names.CONFIG: "{" * LONG}}})
-    assert seen is not None
+    seen = present(read_jobset({"metadata": {"name": "train", "annotations": {names.CONFIG: "{" * LONG}}}))
     assert 0 < len(seen.config_problem) < 2000
 
 
@@ -77,14 +77,12 @@ def test_a_verdict_on_a_pod_that_is_as_long_as_ours_can_be_is_still_read() -> No
     )
     seen = decode.pod(msgspec.convert(pod(notes={names.VERDICT: text}), wire.Pod))
     assert seen.verdict == text
-    found = verdict_codec.parse(text)
-    assert found is not None
+    found = present(verdict_codec.parse(text))
     assert verdict_codec.render(found) == text
 
 
 def test_a_forged_verdict_with_endless_words_still_leaves_a_condition_that_the_api_takes() -> None:
-    found = verdict_codec.parse(VERDICT + "x" * 1900)
-    assert found is not None
+    found = present(verdict_codec.parse(VERDICT + "x" * 1900))
     assert len(messages.decided(found).message) < 1100
     assert verdict_codec.parse(VERDICT + "x" * 900_000) is None
 
@@ -101,7 +99,6 @@ def devices(many: int) -> Json:
 def test_a_jobset_that_names_tens_of_thousands_of_devices_is_read_and_none_is_counted() -> None:
     """Its every change would take the loop for seconds."""
     few, many = read_jobset(devices(2000)), read_jobset(devices(40_000))
-    assert few is not None
     assert many is not None
-    assert (len(few.replicated_jobs[0].devices), many.replicated_jobs[0].devices) == (2000, ())
+    assert (len(present(few).replicated_jobs[0].devices), many.replicated_jobs[0].devices) == (2000, ())
     assert retained(lambda _: devices(40_000), wire.JobSet, decode.jobset, many=2) < 0.5

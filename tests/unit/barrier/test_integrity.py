@@ -7,6 +7,7 @@ from jobset_gate import names
 from jobset_gate.barrier import integrity, messages
 from jobset_gate.barrier.model import ConditionSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
 from tests.fakes.gangs import clock, condition, config_map, gang, jobset, pod, replicated_job, verdict
+from tests.fakes.present import present
 
 pytestmark = pytest.mark.usefixtures("each_source")
 
@@ -83,10 +84,8 @@ def test_the_first_verdict_of_a_generation_is_put_back(live: WorkloadSeen) -> No
 def test_a_memory_that_came_too_late_gives_way_to_what_was_reported() -> None:
     """This process first saw the edit, and another client has put it right."""
     found = integrity.without_edits(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
-    assert found.config_map is not None
-    for believed in (found.remembered, found.config_map.verdict):
-        assert believed is not None
-        assert believed.kind is VerdictKind.TIMEOUT
+    for believed in (found.remembered, present(found.config_map).verdict):
+        assert present(believed).kind is VerdictKind.TIMEOUT
     assert not integrity.needs_verification(found), "and it is settled"
 
 

@@ -26,6 +26,7 @@ from tests.fakes.gangs import (
     replicated_job,
     waiting_pod,
 )
+from tests.fakes.present import present
 
 LIMIT = verdict_codec.MESSAGE_LIMIT
 
@@ -53,8 +54,7 @@ def test_what_is_too_much_is_left_out_whole_and_counted() -> None:
     assert len(text.encode()) <= LIMIT
     *reported, rest = text.partition("missing: ")[2].split("; ")
     assert all(re.fullmatch(r"1 pod: Unscheduled: no \w\w \(workers-1/\d+\)", it) for it in reported)
-    left = re.fullmatch(r"and (\d+) more pods in (\d+) groups", rest)
-    assert left is not None
+    left = present(re.fullmatch(r"and (\d+) more pods in (\d+) groups", rest))
     assert int(left[1]) == int(left[2]) == 60 - len(reported)
 
 
@@ -155,8 +155,7 @@ def test_a_decision_can_be_read_back_from_its_condition(
     """Else it would be lost with its ConfigMap."""
     verdict = Verdict(kind=kind, generation=Generation(UID, attempt, epoch), cause=cause, message=message.strip())
     said = messages.decided(verdict)
-    back = messages.verdict_in_condition(condition(said.reason, said.message, said.status), UID)
-    assert back is not None
+    back = present(messages.verdict_in_condition(condition(said.reason, said.message, said.status), UID))
     assert msgspec.structs.replace(back, message="") == msgspec.structs.replace(verdict, message="")
 
 

@@ -10,6 +10,7 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
 from jobset_gate.objects import terminal_text
+from tests.fakes.present import present
 
 UIDS = st.from_regex(r"[0-9a-f-]{1,36}", fullmatch=True)
 COUNTS = st.integers(0, 10**9 - 1)
@@ -36,8 +37,7 @@ def test_a_clock_is_read_back_to_the_millisecond_and_stored_the_same_way_again(
 ) -> None:
     """Else each pass would see a change and write."""
     text = verdict_codec.render_clock(WaitingSince(generation=generation, at=at))
-    back = verdict_codec.parse_clock(text)
-    assert back is not None
+    back = present(verdict_codec.parse_clock(text))
     assert back.generation == generation
     assert back.at == pytest.approx(at, abs=0.0011)
     assert verdict_codec.render_clock(back) == text
@@ -61,8 +61,7 @@ def test_no_text_makes_the_reader_raise(text: str) -> None:
 
 
 def test_a_verdict_that_a_tenant_wrote_brings_no_control_characters_with_it() -> None:
-    found = verdict_codec.parse("timeout u-1 0 0 TimedOut\nfirst\x1b]52;c;eA==\x07\nsecond \u202egpj\n")
-    assert found is not None
+    found = present(verdict_codec.parse("timeout u-1 0 0 TimedOut\nfirst\x1b]52;c;eA==\x07\nsecond \u202egpj\n"))
     assert found.message == "first^[]52;c;eA==^G\nsecond \\u202egpj"
     assert verdict_codec.parse("timeout u-1 0 0 Timed\x1b[2JOut") is None
 

@@ -14,6 +14,7 @@ from jobset_gate.kube import kubeconfig
 from jobset_gate.kube.access import Access, from_kubeconfig, proxy_for
 from jobset_gate.kube.errors import InvalidKubeConfig
 from jobset_gate.kube.kubeconfig import Overrides, choose_context
+from tests.fakes.present import present
 from tests.plane import certs
 
 # ruff: noqa: ASYNC240 - small files of the test's own.
@@ -53,8 +54,7 @@ def write(folder: Path, user: Json, cluster: Json, **more: Any) -> str:
 
 
 async def token_of(access: Access) -> str | None:
-    assert access.token is not None
-    return await access.token()
+    return await present(access.token)()
 
 
 def encoded(path: Path, before: str = "") -> str:
@@ -90,8 +90,7 @@ async def test_a_plain_one_is_read_as_the_library_reads_it(
     (tmp_path / "ca.crt").write_bytes(identity.ca.read_bytes())  # files are relative to the kubeconfig's folder
     path = write(tmp_path, *CASES[case](identity))
     chosen = choose_context(path, Overrides())
-    found = kubeconfig.read_plain(chosen)
-    assert found is not None
+    found = present(kubeconfig.read_plain(chosen))
     assert found == await kubeconfig.read_by_library(chosen)
     found.new_tls()
 
@@ -155,10 +154,9 @@ async def test_a_certificate_that_is_none_is_an_error_that_names_the_context(dat
 async def test_a_new_token_is_read_within_a_minute_or_at_once_when_the_old_one_is_rejected(tmp_path: Path) -> None:
     path = write(tmp_path, {"token": "one"}, {})
     found = await from_kubeconfig(path)
-    assert found.token_rejected is not None
     write(tmp_path, {"token": "two"}, {})
     assert await token_of(found) == "Bearer one"
-    found.token_rejected()
+    present(found.token_rejected)()
     assert await token_of(found) == "Bearer two"
     (tmp_path / "token").write_text("three")
     write(tmp_path, {"tokenFile": str(tmp_path / "token")}, {})
@@ -245,8 +243,7 @@ async def test_of_several_files_the_first_that_names_something_counts_and_paths_
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(first), str(tmp_path / "none"), second]))
     found = await from_kubeconfig()
     assert (await token_of(found), found.server, found.other_contexts) == ("Bearer first", SERVER, ("there",))
-    assert found.ssl is not None
-    assert len(found.ssl.get_ca_certs()) == 1
+    assert len(present(found.ssl).get_ca_certs()) == 1
 
 
 # --- proxies

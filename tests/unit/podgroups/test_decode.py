@@ -23,6 +23,7 @@ from tests.fakes.podgroups.objects import (
     record,
 )
 from tests.fakes.podgroups.sources import PLUGINS, Json, problem_lines
+from tests.fakes.present import present
 
 DELETING = {"deletionTimestamp": "2026-08-01T11:00:00Z"}
 
@@ -131,16 +132,14 @@ def test_null_and_absent_are_the_same() -> None:
 
 def test_any_pod_with_a_node_takes_up_room_there() -> None:
     """Also one of another scheduler, of no group, or on its way out."""
-    seen = read_bound(pod(labels={}, held="", gates=(), node="n", meta=DELETING, spec={"schedulerName": "x"}))
-    assert seen is not None
+    seen = present(read_bound(pod(labels={}, held="", gates=(), node="n", meta=DELETING, spec={"schedulerName": "x"})))
     assert (seen.uid, seen.node, seen.ungated) == ("uid-p", "n", None)
     assert seen.requests == {"cpu": 500, "memory": 2**30 * 1000, "pods": 1000}
     assert read_bound(pod()) is None
 
 
 def test_a_pod_that_should_have_been_held_and_was_not_is_an_ungated_member() -> None:
-    seen = ungated(pod(held="", gates=(), node="n"))
-    assert seen is not None
+    seen = present(ungated(pod(held="", gates=(), node="n")))
     assert (seen.group_label, seen.ungated, seen.is_counted, seen.moved) == ("", True, True, False)
     assert seen.membership == read_pod(pod()).membership
 
@@ -172,8 +171,7 @@ def test_rules_of_the_settings_tell_who_should_have_been_held() -> None:
 
 
 def ungated(body: Json, **rules: object) -> MemberPod | None:
-    seen = read_bound(body, **rules)
-    assert seen is not None
+    seen = present(read_bound(body, **rules))
     return seen.ungated
 
 
@@ -195,8 +193,7 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
     seen = read_pod_group(body, api)
     assert (seen.ref.api, seen.ref.namespace, seen.ref.name) == (api, "team", "g")
     assert (seen.ref.uid, seen.ref.resource_version) == ("uid-g", "5")
-    assert seen.pod_group is not None
-    assert seen.pod_group.spec.minimum == 4
+    assert present(seen.pod_group).spec.minimum == 4
     assert seen.created == TEN_O_CLOCK - 3600
     assert seen.status == {"phase": "Pending"}
     assert seen.state == "Pending: c: d"
@@ -208,8 +205,7 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
 def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> None:
     """A CRD of another's may check nothing."""
     seen = read_pod_group(pod_group(**body, status="none"))
-    assert seen.pod_group is not None
-    assert problem_lines(seen.pod_group.problems)[0].startswith("spec.minMember")
+    assert problem_lines(present(seen.pod_group).problems)[0].startswith("spec.minMember")
     assert seen.status == {}
 
 
@@ -217,8 +213,7 @@ def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> N
 def test_a_record_that_cannot_be_read_is_a_problem_and_not_the_same_as_none(text: str) -> None:
     on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: text}))
     on_map = read_config_map(config_map(key(), text))
-    without = read_config_map(config_map(key()) | {"data": None})
-    assert without is not None
+    without = present(read_config_map(config_map(key()) | {"data": None}))
     assert (without.record, without.problem) == (None, None)
     assert on_map is not None
     assert (on_group.record, on_map.record) == (None, None)

@@ -16,6 +16,7 @@ from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
 from tests.fakes.growth import retained
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, read_bound, read_pod, read_pod_group
 from tests.fakes.podgroups.sources import GANG
+from tests.fakes.present import present
 from tests.fakes.wire_objects import Json
 
 LONG = 100_000
@@ -97,8 +98,7 @@ def test_a_pod_with_as_much_as_is_looked_at_is_modelled() -> None:
 
 def test_a_bound_pod_with_too_much_in_it_still_takes_up_what_its_first_containers_ask_for() -> None:
     main = {"name": "main", "resources": {"requests": {"cpu": "2"}}}
-    found = read_bound(pod(node="n", spec={"containers": [main, *containers(0)]}))
-    assert found is not None
+    found = present(read_bound(pod(node="n", spec={"containers": [main, *containers(0)]})))
     assert found.requests["cpu"] == 2000
 
 
@@ -145,13 +145,11 @@ def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
 )
 def test_a_pod_group_that_says_too_much_is_reported(spec: Json, problem: str) -> None:
     seen = read_pod_group(pod_group(spec={"minMember": 3} | spec))
-    assert seen.pod_group is not None
-    (found,) = seen.pod_group.problems
+    (found,) = present(seen.pod_group).problems
     assert problem in str(found)
 
 
 def test_an_annotation_of_a_group_that_is_too_long_is_reported_with_its_path() -> None:
-    claim = read_pod(pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(0)}, labels={})).membership
-    assert claim is not None
+    claim = present(read_pod(pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(0)}, labels={})).membership)
     assert [it.path for it in claim.problems] == [f"metadata.annotations[{GANG}groups]"]
     assert "at most 8192 characters" in str(claim.problems[0])

@@ -23,6 +23,7 @@ from tests.fakes.podgroups.sources import (
     problem_lines,
     read_pod_group_source,
 )
+from tests.fakes.present import present
 
 NONE: Json = {}
 SAID = [
@@ -88,8 +89,7 @@ def test_koordinators_label_may_name_the_gang_of_its_annotations() -> None:
 @pytest.mark.parametrize(("labels", "notes"), [({ALIBABA_MINIMUM: "3"}, NONE), (NONE, {f"{GANG}min-available": "3"})])
 def test_a_minimum_without_a_name_is_no_claim_but_can_be_reported(labels: Json, notes: Json) -> None:
     assert formats.parse_membership(meta(labels=labels, notes=notes)) is None
-    nameless = formats.minimum_without_name(meta(labels=labels, notes=notes))
-    assert nameless is not None
+    nameless = present(formats.minimum_without_name(meta(labels=labels, notes=notes)))
     assert "the pod belongs to no group" in nameless.message
     assert formats.minimum_without_name(meta(labels=labels | {PLUGINS: "g"}, notes=notes)) is None
 
@@ -105,11 +105,9 @@ def test_the_same_name_for_two_designs_is_one_claim_of_the_first() -> None:
 
 def test_a_name_added_to_the_one_a_pod_is_held_for_does_not_take_its_place() -> None:
     edited = meta(labels=alibaba("one") | {PLUGINS: "two"})
-    first = formats.parse_membership(edited)
-    assert first is not None
+    first = present(formats.parse_membership(edited))
     assert first.key.name == "two", "at creation this way wins, or rather the pod is refused"
-    still = formats.parse_membership(edited, held=group_label(key("one", Flavor.ALIBABA)))
-    assert still is not None
+    still = present(formats.parse_membership(edited, held=group_label(key("one", Flavor.ALIBABA))))
     assert (still.key.name, still.spec.minimum) == ("one", 3)
     assert "names two groups" in problem_lines(still.problems)[0]
 
@@ -170,6 +168,5 @@ def test_what_a_pod_says_can_be_counted_whatever_is_wrong_with_it() -> None:
     """The controller counts equal claims; one that no set can hold would bring it down."""
     both = meta(labels=alibaba("a", "1") | {PLUGINS: "b"}, notes=koordinator("a", min_available="2"))
     said = [formats.parse_membership(both), formats.parse_membership(both)]
-    assert said[0] is not None
-    assert len(said[0].problems) == 2
+    assert len(present(said[0]).problems) == 2
     assert len(set(said)) == 1

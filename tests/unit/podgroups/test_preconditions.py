@@ -15,6 +15,7 @@ from tests.fakes.podgroups import sources
 from tests.fakes.podgroups.objects import decoded, pod, pod_group
 from tests.fakes.podgroups.snapshots import KEP24_KEY, group_snapshot, kep24_pod
 from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba, gang, group, groups_by_key, koordinator, member
+from tests.fakes.present import present
 
 BOTH = '["team/a","team/b"]'
 
@@ -114,17 +115,14 @@ def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
     assert opens_with(other, one) == "b"
     seen = bond(one, other)
     assert seen.keys == (one.key,)
-    assert seen.problem is not None
-    assert seen.problem.message == "must be the same on all of its gangs: team/b has no GangGroup"
+    assert present(seen.problem).message == "must be the same on all of its gangs: team/b has no GangGroup"
 
 
 def test_a_list_must_contain_the_gang_itself_and_of_a_long_one_the_first_few_are_named() -> None:
-    problem = bond(gang("a", '["team/b"]'), gang("b")).problem
-    assert problem is not None
+    problem = present(bond(gang("a", '["team/b"]'), gang("b")).problem)
     assert problem.message == "must contain the gang itself: team/a"
     listed = ",".join(f'"far/{number:02}"' for number in range(40))
-    problem = bond(gang("a", f'["team/a",{listed}]')).problem
-    assert problem is not None
+    problem = present(bond(gang("a", f'["team/a",{listed}]')).problem)
     assert problem.message.endswith(" far/08, far/09 and 30 more")
 
 

@@ -10,6 +10,7 @@ from jobset_gate.podgroups import record as records
 from jobset_gate.podgroups.model import GangMode
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, GangShare
 from tests.fakes.podgroups.objects import key, record
+from tests.fakes.present import present
 
 ONE, TWO = key("one"), key("two")
 SHARES = (
@@ -59,8 +60,7 @@ def test_what_we_cannot_have_written_is_rejected(text: str) -> None:
 
 def test_each_gang_reads_its_own_part_of_a_decision() -> None:
     both = record((ONE, 1), (TWO, 4), minimum=2, shares=SHARES)
-    read = records.record_for(both, TWO)
-    assert read is not None
+    read = present(records.record_for(both, TWO))
     assert (read.generation, read.minimum, read.mode, read.many, read.newest) == (4, 7, GangMode.NON_STRICT, 8, 6.0)
     assert read.gangs == both.gangs
     assert records.record_for(both, key("three")) is None
@@ -71,8 +71,7 @@ def test_the_higher_generation_holds_wherever_it_stands() -> None:
     assert records.latest_record(TWO, [alone], [together]) == alone
     assert records.latest_record(key("three"), [alone], [together]) is None, "it names the gang nowhere"
     later = record((ONE, 2), (TWO, 6))
-    found = records.latest_record(TWO, [alone], [later])
-    assert found is not None
+    found = present(records.latest_record(TWO, [alone], [later]))
     assert found.generation == 6
 
 
@@ -80,8 +79,7 @@ def test_of_one_generation_the_first_gangs_word_counts_more_than_a_copy() -> Non
     """It is where changes are made: the copy knows nothing of them."""
     copy = record((ONE, 1), (TWO, 4))
     original = msgspec.structs.replace(copy, stage=AdmissionState.CLOSED)
-    found = records.latest_record(TWO, [copy], [original])
-    assert found is not None
+    found = present(records.latest_record(TWO, [copy], [original]))
     assert found.stage is AdmissionState.CLOSED
     assert records.latest_record(TWO, [copy], []) == records.record_for(copy, TWO), "unless the first is gone"
 

@@ -15,6 +15,7 @@ from jobset_gate.kube.errors import KubeError, LeadershipLost, NotLeader
 from jobset_gate.runtime.clock import monotonic as now
 from jobset_gate.runtime.leader_election import LeaderElector
 from tests.fakes.lease_server import LeaseServer, LineFault, random_lines
+from tests.fakes.present import present
 
 
 @pytest.fixture
@@ -116,8 +117,7 @@ async def test_a_free_lease_is_taken_and_kept_and_a_second_candidate_waits(
     assert {name for _, name in leases.writes} == {"a"}
     with pytest.raises(NotLeader):
         b.elector.guard()
-    assert leases.lease is not None
-    spec = leases.lease["spec"]
+    spec = present(leases.lease)["spec"]
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("a", 15, 0)
     assert spec["acquireTime"] == "2023-11-14T22:13:20.000000Z"
     assert spec["renewTime"] > "2023-11-14T22:18:1"
@@ -148,8 +148,7 @@ async def test_a_leader_that_stops_gives_the_lease_back_after_its_work_has_ended
     assert a.statuses == [True, False]
     await b.leads.wait()
     assert ended[0] <= now() <= ended[0] + 3
-    assert leases.lease is not None
-    assert leases.lease["spec"]["leaseTransitions"] == 1
+    assert present(leases.lease)["spec"]["leaseTransitions"] == 1
 
 
 @pytest.mark.parametrize("line", [LineFault.HANGS, LineFault.LATE, LineFault.REFUSED])
@@ -195,8 +194,7 @@ async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, a: Candidat
         leases.line = lambda _: LineFault.GOOD
         await asyncio.sleep(10)
         assert a.elector.is_leader
-    assert leases.lease is not None
-    assert leases.lease["spec"]["leaseTransitions"] == 0
+    assert present(leases.lease)["spec"]["leaseTransitions"] == 0
 
 
 async def test_a_lease_deleted_under_its_leader_is_not_taken_at_once(

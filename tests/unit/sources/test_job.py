@@ -6,21 +6,19 @@ import pytest
 
 from jobset_gate.barrier.model import Config, WorkloadSeen
 from jobset_gate.sources.table import JOB
+from tests.fakes.present import present
 from tests.fakes.wire_objects import JOB_UID, Json, bare_job, bare_job_pod, owner, read_config_map, read_job, read_pod
 
 CONFIG = "jobset-gate.dev/group-scheduling-config"
 
 
 def workload(body: Json) -> WorkloadSeen:
-    seen = read_job(body).workload
-    assert seen is not None
-    return seen
+    return present(read_job(body).workload)
 
 
 def test_a_job_is_workload_and_only_job_of_its_gang() -> None:
     seen = read_job(bare_job())
-    gang = seen.workload
-    assert gang is not None
+    gang = present(seen.workload)
     assert (gang.source, str(gang.key), gang.uid, gang.attempt, gang.epoch) == (JOB, "team-a/run", JOB_UID, 0, 2)
     assert (gang.config, gang.token) == (Config(timeout=300), "t0k-en_22")
     (only,) = gang.targets
@@ -125,6 +123,5 @@ def test_a_pod_without_a_controller_belongs_to_no_gang(owners: list[Any] | None)
 )
 def test_a_config_map_is_of_the_source_that_its_name_ends_with(name: str, source: str, gang: str) -> None:
     body = {"metadata": {"name": name, "namespace": "team-a", "labels": {"jobset-gate.dev/gate": "true"}}}
-    seen = read_config_map(body)
-    assert seen is not None
+    seen = present(read_config_map(body))
     assert (seen.source, seen.gang) == (source, gang)

@@ -14,6 +14,7 @@ from jobset_gate.sources import lws
 from jobset_gate.sources.lws import Parent
 from tests.fakes.gangs import decided
 from tests.fakes.lws_controller import GROUP, LWS_UID, leader_pod, leader_worker_set, read_pod, worker_pod, worker_set
+from tests.fakes.present import present
 from tests.fakes.start_group_controller import PASSED, RUNS, addressed
 from tests.fakes.wire_objects import TEN_O_CLOCK, Json, read_config_map
 
@@ -27,8 +28,7 @@ def decoded(body: Json, kind: Any) -> Any:
 
 
 def gathered(*bodies: Json, sets: dict[str, str] = SETS, parent: Parent = lws.NO_PARENT) -> GangSnapshot:
-    found = lws.gather(GROUP, [read_pod(body) for body in bodies], sets, parent, None)
-    assert found is not None
+    found = present(lws.gather(GROUP, [read_pod(body) for body in bodies], sets, parent, None))
     return GangSnapshot(workload=found.workload, jobs=(found.job,), pods=found.pods)
 
 
@@ -77,8 +77,7 @@ def test_an_annotation_counts_only_if_it_is_addressed_to_the_pod_that_carries_it
 
 
 def test_a_stateful_set_of_workers_belongs_to_the_uid_of_its_leader() -> None:
-    seen = lws.worker_set(decoded(worker_set("A"), lws_wire.WorkerSet))
-    assert seen is not None
+    seen = present(lws.worker_set(decoded(worker_set("A"), lws_wire.WorkerSet)))
     assert (seen.name, seen.uid, seen.leader_uid) == ("vllm-2", "sts-A", "A")
 
 
@@ -98,8 +97,7 @@ def test_a_leader_worker_set_without_config_is_not_ours() -> None:
     del body["spec"]["replicas"]
     seen = lws.leader_worker_set(decoded(body, lws_wire.LeaderWorkerSet))
     assert lws.parent(seen) == Parent(LWS_UID, True, True)
-    assert seen is not None
-    assert seen.replicas == 1, "nobody gave any"
+    assert present(seen).replicas == 1, "nobody gave any"
     del body["metadata"]["annotations"][names.CONFIG]
     assert lws.leader_worker_set(decoded(body, lws_wire.LeaderWorkerSet)) is None
     assert lws.parent(None) == Parent("", False, False)
@@ -162,8 +160,7 @@ def test_read_again_it_keeps_what_its_parent_said_and_its_config_map() -> None:
     meta = {"labels": {names.GATE: names.GATE_VALUE}, "annotations": {names.JOBSET_UID: "A"}}
     gate = read_config_map({"metadata": {"name": "vllm-2.lws.group-scheduling", "namespace": "team-a"} | meta})
     before = msgspec.structs.replace(gathered(leader_pod("A"), parent=Parent(LWS_UID, True, True)), config_map=gate)
-    found = lws.regathered(before, [read_pod(leader_pod("A", RUNS))], {})
-    assert found is not None
+    found = present(lws.regathered(before, [read_pod(leader_pod("A", RUNS))], {}))
     assert (found.workload.owner, found.workload.bypass) == (before.workload.owner, True)
     assert found.own_config_map is gate is not None
     assert [pod.started for pod in found.pods] == [True]

@@ -12,6 +12,7 @@ from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.sources import startgroup
 from tests.fakes.gangs import decided
+from tests.fakes.present import present
 from tests.fakes.start_group_controller import OWNER, PASSED, RING, RUNS, STATEFUL_SET, addressed, member, read_member
 from tests.fakes.wire_objects import TEN_O_CLOCK, Json, owner, read_config_map
 
@@ -25,8 +26,7 @@ def decoded(body: Json) -> Any:
 
 def gathered(*bodies: Json, kept: Membership | None = None) -> GangSnapshot:
     pods = [read_member(body) for body in bodies]
-    found = startgroup.gather(RING, pods, kept, None)
-    assert found is not None
+    found = present(startgroup.gather(RING, pods, kept, None))
     return GangSnapshot(workload=found.workload, jobs=(found.job,), pods=found.pods, membership=kept)
 
 
@@ -48,8 +48,7 @@ def test_pods_of_one_template_are_read_alike_and_those_of_another_for_themselves
     def devices(requests: Json, limits: Json, *, many: int = 1) -> Any:
         body = member("a")
         body["spec"]["containers"] = [{"name": "main", "resources": {"requests": requests, "limits": limits}}] * many
-        seen = read_member(body).member
-        assert seen is not None
+        seen = present(read_member(body).member)
         return seen.devices
 
     gpu = {"nvidia.com/gpu": "8"}
@@ -203,8 +202,7 @@ def config_map(**changes: Any) -> Json:
 
 
 def test_the_config_map_holds_attempt_members_and_condition() -> None:
-    seen = read_config_map(config_map())
-    assert seen is not None
+    seen = present(read_config_map(config_map()))
     assert (seen.source, seen.gang, seen.workload_uid, seen.canonical) == ("startgroup", RING.name, OWNER, True)
     assert seen.membership == Membership(attempt=3, members=frozenset({"a", "b"}))
     assert seen.condition is not None
@@ -224,6 +222,5 @@ def test_the_config_map_holds_attempt_members_and_condition() -> None:
     ids=["label", "annotation", "owner", "a key", "another order"],
 )
 def test_what_a_user_changed_is_seen_and_it_stays_this_gangs(edited: Json) -> None:
-    seen = read_config_map(edited)
-    assert seen is not None
+    seen = present(read_config_map(edited))
     assert (seen.workload_uid, seen.canonical) == (OWNER, False)

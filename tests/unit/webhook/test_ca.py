@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
+from tests.fakes.present import present
 from webhook.certs import ca as authority
 from webhook.certs.ca import is_due, is_signed_by, is_valid, joined
 from webhook.certs.rotation import CaSecretContents
@@ -97,8 +98,7 @@ def coded(text: bytes) -> str:
 
 
 def certificates_of(found: CaSecretContents | None) -> list[object]:
-    assert found is not None
-    return [one.certificate for one in found.signers]
+    return [one.certificate for one in present(found).signers]
 
 
 def test_keys_find_their_certificates_in_any_order() -> None:
@@ -108,8 +108,7 @@ def test_keys_find_their_certificates_in_any_order() -> None:
     )
     assert found is not None
     assert certificates_of(found) == [two.certificate, one.certificate], "the first key is the one in use"
-    read = contents(data(found), "2030-01-01T00:00:00Z")
-    assert read is not None
+    read = present(contents(data(found), "2030-01-01T00:00:00Z"))
     assert (certificates_of(read), read.trusted, read.previous_until) == (certificates_of(found), found.trusted, NOW)
 
 

@@ -22,6 +22,7 @@ from jobset_gate.settings import Settings
 from tests.fakes.admission_server import BUNDLE, admission_server, client, trusting
 from tests.fakes.certificates import write_files
 from tests.fakes.eventually import PATIENCE
+from tests.fakes.present import present
 from webhook.certs import ca as authority
 from webhook.certs.ca import KeyPair, joined
 from webhook.certs.serving import SelfSigned, ServingCertificate, self_signed, untrusted_reason
@@ -180,8 +181,7 @@ def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
 def test_an_expired_ca_trusts_nothing() -> None:
     slot = served(_signed("x", OLD.certificate.subject, OLD.key, [HOST]))  # one that outlives its CA
     assert verdict(OLD, slot=slot) == "zz: its caBundle holds no certificate that is valid now"
-    message = verdict(OLD, OTHER, slot=slot)
-    assert message is not None
+    message = present(verdict(OLD, OTHER, slot=slot))
     assert "unable to get local issuer" in message
 
 
@@ -215,6 +215,5 @@ def test_a_certificate_that_is_its_own_ca() -> None:
 def test_a_common_name_is_no_host_name() -> None:
     """API servers have not looked at it for years."""
     slot = served(_signed(HOST, CA.certificate.subject, CA.key, []))
-    message = verdict(CA, slot=slot)
-    assert message is not None
+    message = present(verdict(CA, slot=slot))
     assert "Hostname mismatch" in message

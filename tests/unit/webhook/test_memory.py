@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.fakes.present import present
 from tests.fakes.stalled_clients import StalledClients, head, stalled_clients
 from tests.repo.files import ROOT
 from webhook.bodies import LARGEST_BODY
@@ -30,8 +31,7 @@ class Process:
     def peak(self) -> int:
         """Bytes, since it was started."""
         status = Path(f"/proc/{self._running.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
-        assert found is not None
+        found = present(re.search(r"VmHWM:\s+(\d+) kB", status))
         return int(found.group(1)) * 1024
 
 
@@ -41,12 +41,10 @@ def process(folder: Path) -> Iterator[Process]:
     command = [sys.executable, "-m", "tests.fakes.serving_process", SECONDS, str(ca)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as running:  # noqa: S603 - ours
-        assert running.stdout is not None
-        assert running.stdin is not None
         try:
-            yield Process(running, running.stdout.readline().strip(), ca)
+            yield Process(running, present(running.stdout).readline().strip(), ca)
         finally:
-            running.stdin.close()
+            present(running.stdin).close()
 
 
 def nested() -> bytes:
