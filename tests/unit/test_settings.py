@@ -29,11 +29,7 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
         "pollSeconds": 0.5,
         "streamUrl": "http://gate.system.svc:8082",
     }
-    barrier = load({"barrier": values}).barrier
-    assert (barrier.image, barrier.run_as_user, barrier.grace_seconds) == ("registry.local/busybox:1", None, 5)
-    assert barrier.stream_url == "http://gate.system.svc:8082"
-    assert barrier.resources is not None
-    assert barrier.resources.limits == {"memory": "8Mi"}
+    assert as_json(load({"barrier": values}).barrier) == values
 
 
 def test_groups_are_as_the_contract_says_where_nothing_is_given() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jobset_gate.barrier import wire
-from jobset_gate.barrier.model import BarrierStage, PendingReason
+from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.sources.decode import MAX_INDEXES, parse_indexes, written_at
 from jobset_gate.sources.jobset import NO_INDEX
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
@@ -144,12 +144,6 @@ def test_null_fields_and_absent_ones_are_the_same() -> None:
     body["status"] |= {"conditions": None, "initContainerStatuses": None, "containerStatuses": None}
     seen = read_pod(body)
     assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, BarrierStage.WAITING, None)
-    body = pod()
-    del body["spec"], body["status"]
-    seen = read_pod(body)
-    assert (seen.bound, seen.phase, seen.stage) == (False, "", BarrierStage.WAITING)
-    assert seen.pending is not None
-    assert seen.pending.reason is PendingReason.UNSCHEDULED
 
 
 # --- Jobs -----------------------------------------------------------------------------------------------------------
@@ -215,11 +209,6 @@ def test_failed_indexes_are_read_of_a_job_that_has_not_failed_as_a_whole(ended: 
 )
 def test_a_job_is_complete_when_its_condition_says_so(conditions: list[Json] | None, *, complete: bool) -> None:
     assert read_job(job(status={"conditions": conditions})).complete is complete
-
-
-def test_a_job_without_spec_status_or_labels_does_no_harm() -> None:
-    seen = read_job({"metadata": {"name": "x", "labels": None}})
-    assert (seen.gang, seen.attempt, seen.completed) == ("", NO_INDEX, frozenset())
 
 
 @pytest.mark.parametrize(

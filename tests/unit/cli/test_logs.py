@@ -53,24 +53,22 @@ def test_an_exception_is_one_line_of_json(stream: io.StringIO) -> None:
     assert [str(line["exception"]) for line in lines(stream)] == ["ValueError: so", "ValueError: so"]
 
 
-def test_a_terminal_gets_readable_lines() -> None:
-    stream = Terminal()
-    logs.configure(stream=stream)
-    structlog.get_logger("webhook").info("webhook listens", url="https://x")
-    assert "webhook listens" in stream.getvalue()
-    assert "\x1b[" in stream.getvalue()
-    assert not stream.getvalue().startswith("{")
-
-
-@pytest.mark.parametrize(("stream", "no_color"), [(Terminal(), "1"), (io.StringIO(), "")])
-def test_no_colours_where_they_are_not_wanted(
-    stream: io.StringIO, no_color: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("form", "stream", "no_color", "coloured"),
+    [
+        (LogFormat.AUTO, Terminal(), "", True),
+        (LogFormat.CONSOLE, Terminal(), "1", False),
+        (LogFormat.CONSOLE, io.StringIO(), "", False),
+    ],
+)
+def test_a_terminal_gets_readable_lines_and_colours_only_where_they_are_wanted(
+    form: LogFormat, stream: io.StringIO, no_color: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", no_color)
-    logs.configure(LogFormat.CONSOLE, stream=stream)
+    logs.configure(form, stream=stream)
     structlog.get_logger("webhook").info("webhook listens")
-    assert "webhook listens" in stream.getvalue()
-    assert "\x1b" not in stream.getvalue()
+    shown = stream.getvalue()
+    assert ("webhook listens" in shown, "\x1b[" in shown, shown.startswith("{")) == (True, coloured, False)
 
 
 def test_who_asks_for_json_gets_the_reason_of_a_failure_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,19 +101,10 @@ def test_one_that_asks_for_no_gate_is_left_alone(on: RunCli, given: Json, messag
 WINDOWS: Json = {"os": {"name": "windows"}}
 NO_BARRIER = "only JobSets, Jobs and LeaderWorkerSets have a start barrier, and pods with the label of a start group"
 REFUSED: list[tuple[Json, str, str]] = [
-    (jobs.job(spec={"completionMode": "NonIndexed"}), "spec.completionMode", "a gang of a Job needs indexes"),
     (jobs.job(spec={"paralelism": 3}), "spec.paralelism", "unknown field: did you mean parallelism?"),
     (jobs.job(spec={"completions": "4"}), "spec.completions", "must be an integer: take the quotes away"),
-    (jobs.job(config={"targetReplicatedJobs": ["workers"]}), AT_TOP, "targetReplicatedJobs"),
     (cron_job(spec={"parallelism": 3}), "spec.jobTemplate.spec.parallelism", "1 of the 4 indexes would start later"),
     (leader_worker_set(notes=CONFIG, startupPolicy="LeaderReady"), "spec.startupPolicy", "the group could never start"),
-    (leader_worker_set(notes=CONFIG, worker=template(**WINDOWS)), f"{GROUP}.workerTemplate.spec.os.name", "windows"),
-    (
-        leader_worker_set(notes=CONFIG, worker=template({"labels": {names.START_GROUP: "ring"}})),
-        f"{GROUP}.workerTemplate.metadata.labels[{names.START_GROUP}]",
-        "cannot be a start group",
-    ),
-    (leader_worker_set(notes={names.CONFIG: "5m"}), AT_TOP, "must be"),
     (patched({names.CONFIG: '{"timeoutAfterSeconds": "5m"}'}), PLACE.replace("[]", "[1]"), "write 300 (seconds)"),
     (train_job({"annotations": {names.CONFIG: '{"timeoutAfterSeconds": "5m"}'}}), "spec.annotations", "write 300"),
 ]

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate.barrier.model import Config, WorkloadSeen
 from jobset_gate.injection.validate import field_errors
@@ -81,13 +79,9 @@ def test_two_names_on_a_template_are_refused_before_there_are_pods() -> None:
     assert said.startswith(f'{POD.format(0)}: ["a","b"]: names two groups')
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [Groups(enabled=False), Groups(ways=(Format.KEP_24,)), Groups(scheduler_names=("another",))],
-    ids=["off", "way off", "other scheduler"],
-)
-def test_groups_that_nobody_holds_are_none_of_it(groups: Groups) -> None:
-    assert wrong(job(meta=wanting(5)), settings=Settings(groups=groups)) == []
+def test_groups_that_nobody_holds_are_none_of_it() -> None:
+    for groups in (Groups(enabled=False), Groups(ways=(Format.KEP_24,)), Groups(scheduler_names=("another",))):
+        assert wrong(job(meta=wanting(5)), settings=Settings(groups=groups)) == []
 
 
 def test_a_minimum_that_is_none_is_the_controllers_to_tell() -> None:

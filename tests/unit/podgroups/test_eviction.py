@@ -5,8 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.podgroups import eviction, owners
@@ -253,21 +251,3 @@ def test_the_labels_by_which_a_job_knows_its_pods(labels: dict[str, str], by: tu
     job = {"spec": {"selector": {"matchLabels": labels}}}
     assert owners.detach_labels(job) == by
     assert owners.selector(job) == ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-FIELDS = st.sampled_from(["spec", "metadata", "status", "labels", "conditions", "suspend", "ownerReferences", "rules"])
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda it: st.lists(it) | st.dictionaries(FIELDS, it)
-)
-
-
-@given(anything)
-def test_no_shape_of_an_owner_is_too_odd(obj: Any) -> None:
-    odd = obj if isinstance(obj, dict) else {"spec": obj, "metadata": obj, "status": obj}
-    for kind in (JOB, JOBSET):
-        owners.read_target(kind, odd)
-    for kind in ("Job", "JobSet", "StatefulSet", "ReplicaSet", "Other"):
-        owners.read_owner(kind, odd, KEY)
-    owners.detach_labels(odd)
-    owners.selector(odd)
-    owners.jobset_of(odd)

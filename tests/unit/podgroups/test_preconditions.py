@@ -15,7 +15,6 @@ from tests.fakes.podgroups import sources
 from tests.fakes.podgroups.objects import decoded, pod, pod_group
 from tests.fakes.podgroups.snapshots import KEP24_KEY, group_snapshot, kep24_pod
 from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba, gang, group, groups_by_key, koordinator, member
-from tests.fakes.present import present
 
 BOTH = '["team/a","team/b"]'
 
@@ -88,55 +87,51 @@ def test_the_label_of_a_group_never_changes() -> None:
 ABROAD = '["far/b","team/a"]'
 
 
-def bond(one: MergedGroup, *others: MergedGroup, across: bool = False) -> preconditions.GangGroup:
-    return preconditions.gang_group_of(one, groups_by_key(one, *others).get, across_namespaces=across)
+def names_of(seen: preconditions.GangGroup) -> str:
+    return " ".join(it.name for it in seen.keys)
 
 
-def opens_with(one: MergedGroup, *others: MergedGroup, across: bool = False) -> str:
-    """The names of the gangs of its GangGroup; "" if its list is wrong, or it waits for another."""
-    seen = bond(one, *others, across=across)
-    return "" if seen.problem or seen.waits_for else " ".join(it.name for it in seen.keys)
+A, B = gang("a", BOTH), gang("b", BOTH)
+SMALL, BAD = gang("b", BOTH, minimum=8, pods=5), group(member("p", notes=koordinator("b", min_available="x")))
+THIRD = gang("c", '["team/a","team/b","team/c"]')
+APART = gang("a", ABROAD), gang("b", ABROAD, namespace="far")
+LONG = ",".join(f'"far/{number:02}"' for number in range(40))
+GANG_GROUPS: dict[str, tuple[tuple[MergedGroup, ...], str, tuple[str, ...], str]] = {
+    "without a list": ((gang("a"), B), "a", (), ""),
+    "a list of itself": ((gang("a", '["team/a"]'),), "a", (), ""),
+    "of a design without lists": ((group(member("p", labels=alibaba())),), "g", (), ""),
+    "both gathered": ((A, B), "a b", (), ""),
+    "the other has not gathered": ((A, SMALL), "a b", ("team/b: 5/8 pods",), ""),
+    "the other has a bad value, and is not this one's fault": ((A, BAD), "a b", ("team/b: invalid",), ""),
+    "a third that adds itself does not disturb the pair": ((A, B, THIRD), "a b", (), ""),
+    "the third itself": ((THIRD, A, B), "c", (), "must be the same on all of its gangs: "),
+    "not in its own list": ((gang("a", '["team/b"]'), gang("b")), "a", (), "must contain the gang itself: team/a"),
+    "a long list": ((gang("a", f'["team/a",{LONG}]'),), "a", (), " far/08, far/09 and 30 more"),
+}
+"""A gang and the others there are; who opens with it, for what it waits, and what is wrong."""
 
 
-def test_a_gang_without_a_list_is_alone() -> None:
-    assert opens_with(gang("a")) == opens_with(gang("a", '["team/a"]')) == "a"
-    assert opens_with(group(member("p", labels=alibaba()))) == "g"
-
-
-def test_one_gang_waits_until_the_other_has_gathered_and_is_not_invalid_with_it() -> None:
-    wrong = group(member("p", notes=koordinator("b", min_available="x")))
-    for other, waits in ((gang("b", BOTH, minimum=8, pods=5), "5/8 pods"), (wrong, "invalid")):
-        seen = bond(gang("a", BOTH), other)
-        assert (seen.waits_for, seen.problem) == ((f"team/b: {waits}",), None)
+@pytest.mark.parametrize("case", GANG_GROUPS)
+def test_gangs_open_together_that_all_say_so_and_have_gathered(case: str) -> None:
+    (one, *others), together, waits, problem = GANG_GROUPS[case]
+    seen = preconditions.gang_group_of(one, groups_by_key(one, *others).get)
+    assert (names_of(seen), seen.waits_for, seen.problem is None) == (together, waits, not problem)
+    assert problem in str(seen.problem)
 
 
 def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
-    one, other = gang("a", BOTH), gang("b")
-    assert opens_with(other, one) == "b"
-    seen = bond(one, other)
-    assert seen.keys == (one.key,)
-    assert present(seen.problem).message == "must be the same on all of its gangs: team/b has no GangGroup"
-
-
-def test_a_list_must_contain_the_gang_itself_and_of_a_long_one_the_first_few_are_named() -> None:
-    problem = present(bond(gang("a", '["team/b"]'), gang("b")).problem)
-    assert problem.message == "must contain the gang itself: team/a"
-    listed = ",".join(f'"far/{number:02}"' for number in range(40))
-    problem = present(bond(gang("a", f'["team/a",{listed}]')).problem)
-    assert problem.message.endswith(" far/08, far/09 and 30 more")
-
-
-def test_a_third_that_adds_itself_to_a_pair_does_not_disturb_the_pair() -> None:
-    one, other, third = gang("a", BOTH), gang("b", BOTH), gang("c", '["team/a","team/b","team/c"]')
-    assert opens_with(one, other, third) == "a b"
-    assert bond(third, one, other).problem
+    groups = groups_by_key(A, gang("b")).get
+    one, other = (preconditions.gang_group_of(it, groups) for it in (A, gang("b")))
+    assert (names_of(one), names_of(other), other.problem, other.waits_for) == ("a", "b", None, ())
+    assert str(one.problem).endswith("must be the same on all of its gangs: team/b has no GangGroup")
 
 
 def test_across_namespaces_only_where_a_setting_allows_it() -> None:
-    one, other = gang("a", ABROAD), gang("b", ABROAD, namespace="far")
-    assert bond(one, other).problem
-    assert bond(other, one).problem
-    assert opens_with(one, other, across=True) == "b a"
+    groups = groups_by_key(*APART).get
+    for one in APART:
+        assert preconditions.gang_group_of(one, groups).problem
+        allowed = preconditions.gang_group_of(one, groups, across_namespaces=True)
+        assert (names_of(allowed), allowed.problem, allowed.waits_for) == ("b a", None, ())
 
 
 NAMES = "abcd"

@@ -2,8 +2,6 @@
 
 from typing import Any, cast
 
-import pytest
-
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.recorder import LONGEST_MESSAGE, EventRecorder, ObjectReference
 
@@ -20,15 +18,11 @@ class Writes:
         self.message = body["message"]
 
 
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
+async def test_a_message_is_one_line_that_the_api_takes() -> None:
+    client = Writes()
+    for message, shown in (
         ("timed out\x1b[2J\n: \u202egpj\x9b", "timed out^[[2J : \\u202egpj\\x9b"),
         ("x" * 5000, "x" * (LONGEST_MESSAGE - 3) + "..."),
-    ],
-    ids=["without controls", "as long as the API takes"],
-)
-async def test_a_message_is_one_line_that_the_api_takes(message: str, shown: str) -> None:
-    client = Writes()
-    await EventRecorder(cast("Client", client), "c").record(ABOUT, "X", message, fact="x")
-    assert client.message == shown
+    ):
+        await EventRecorder(cast("Client", client), "c").record(ABOUT, "X", message, fact="x")
+        assert client.message == shown
