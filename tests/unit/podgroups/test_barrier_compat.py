@@ -49,6 +49,16 @@ def wrong(*jobs: Json, settings: Settings | None = None, **more: Any) -> list[st
 # --- The same pods ----------------------------------------------------------------------------------------------------
 
 
+def test_the_minimum_must_be_what_the_barrier_waits_for() -> None:
+    assert wrong(job(meta=wanting(12))) == []
+    assert wrong(job(meta=wanting(5))) == [
+        (
+            f"{POD.format(0)}.labels[pod-group.scheduling.sigs.k8s.io/min-available]: 5:"
+            " must equal what the start barrier waits for: 5 pods here, 12 there"
+        )
+    ]
+
+
 def test_pods_that_the_barrier_does_not_wait_for_must_not_be_in_the_group() -> None:
     """Or it could open with them, and without some that the others wait for."""
     config = {"targetReplicatedJobs": ["workers"]}
