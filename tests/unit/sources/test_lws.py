@@ -8,11 +8,10 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier import lws_wire, wire
 from jobset_gate.barrier.decide import decide
-from jobset_gate.barrier.decision import Decide, Enforce, Ignore, Wait
+from jobset_gate.barrier.decision import Enforce, Ignore, Wait
 from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.sources import lws
 from jobset_gate.sources.lws import Parent
-from tests.fakes.gangs import decided
 from tests.fakes.lws_controller import GROUP, LWS_UID, leader_pod, leader_worker_set, read_pod, worker_pod, worker_set
 from tests.fakes.present import present
 from tests.fakes.start_group_controller import PASSED, RUNS, addressed
@@ -106,27 +105,12 @@ def test_a_leader_worker_set_without_config_is_not_ours() -> None:
 # --- The gang --------------------------------------------------------------------------------------------------------
 
 
-def test_the_generation_is_the_leaders_uid_and_events_are_on_the_leader_worker_set() -> None:
-    its = workload(leader_pod("A"), parent=Parent(LWS_UID))
-    assert (its.uid, its.attempt, its.shown_name, its.key) == ("A", 0, "vllm/2", GROUP)
-    about = its.involved_object
-    assert (about.kind, about.name, about.uid) == ("LeaderWorkerSet", "vllm", LWS_UID)
-
-
 def test_only_bypass_and_what_follows_a_timeout_are_the_parents() -> None:
     notes = TIMEOUT | {names.BYPASS: "true", names.ON_TIMEOUT: "Release"}
     mine = workload(leader_pod("A", notes=notes))
     assert (mine.bypass, mine.releases_on_timeout, mine.config.timeout) == (False, False, 60)
     parents = workload(leader_pod("A", notes=notes), parent=Parent("", True, True))
     assert (parents.bypass, parents.releases_on_timeout) == (True, True)
-
-
-def test_it_starts_when_each_index_has_a_pod() -> None:
-    leader = leader_pod("A", RUNS, size=3)
-    twice = [worker_pod(1, "A", RUNS, size=3), worker_pod(1, "A", RUNS, size=3, uid="again")]
-    assert isinstance(decide(gathered(leader, *twice), NOW), Wait)
-    decision = decided(Decide, gathered(leader, twice[0], worker_pod(2, "A", RUNS, size=3)), NOW)
-    assert (decision.verdict.generation.uid, decision.verdict.cause) == ("A", "AllPodsStarted")
 
 
 def test_nothing_is_decided_under_a_leader_that_ends() -> None:
@@ -164,8 +148,3 @@ def test_read_again_it_keeps_what_its_parent_said_and_its_config_map() -> None:
     assert (found.workload.owner, found.workload.bypass) == (before.workload.owner, True)
     assert found.own_config_map is gate is not None
     assert [pod.started for pod in found.pods] == [True]
-
-
-@pytest.mark.parametrize("pods", [[], [leader_pod("B")]], ids=["gone", "another"])
-def test_read_again_under_no_leader_or_another_it_is_none(pods: list[Json]) -> None:
-    assert lws.regathered(gathered(leader_pod("A")), [read_pod(it) for it in pods], {}) is None

@@ -130,13 +130,6 @@ def test_a_size_that_was_raised_while_pods_wait_releases_nobody_early() -> None:
     assert isinstance(decide(gathered(*bodies), NOW), Wait)
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_without_a_live_pod_the_gang_is_over(phase: str) -> None:
-    assert workload(member("a", phase=phase)).finished
-    assert not workload(member("a", phase=phase), member("b")).finished
-    assert startgroup.gather(RING, [], Membership(attempt=1), None) is None, "without any there is none"
-
-
 def test_a_live_pod_without_barrier_is_named_and_one_that_is_over_is_not() -> None:
     assert workload(member("a"), member("c", init=()), member("b", init=("other",))).bare_pod == "b"
     assert workload(member("a"), member("b", phase="Failed", init=())).bare_pod == ""
@@ -166,13 +159,6 @@ def test_the_success_of_a_batch_job_alone_is_final_in_every_attempt(api_version:
     assert (waiting.workload.attempt, decided(Wait, waiting, NOW).started) == (1, int(counts))
     complete = gathered(done, member("c", RUNS, ownerReferences=by_job), kept=kept)
     assert isinstance(decide(complete, NOW), Decide) is counts
-
-
-def test_what_is_read_again_is_gathered_again() -> None:
-    kept = Membership(attempt=0, members=frozenset({"a"}))
-    before = gathered(member("a", RUNS), kept=kept)
-    live = msgspec.structs.replace(before, pods=(read_member(member("b", RUNS)),))
-    assert startgroup.regathered(live).workload.attempt == 1
 
 
 def test_members_are_rewritten_when_an_attempt_begins_and_kept_otherwise() -> None:

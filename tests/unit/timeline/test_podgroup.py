@@ -56,7 +56,10 @@ def whole() -> Timeline:
 
 
 def test_a_group_that_runs_is_shown_from_its_gathering_to_its_last_main() -> None:
+    """Bound at 12, 15 and 20, all three run at 22: eight devices of each are idle for 10 + 7 + 2 seconds."""
     it = whole()
+    (gpus,) = idle_devices(it, {"": 3600.0})
+    assert (gpus.devices, gpus.seconds, gpus.unknown, gpus.cost) == (24, 8 * 19.0, 0, 8 * 19.0)
     text = timeline_table(it, idle_devices(it, {"": 3600.0}), wide=False, every=False)
     assert text.splitlines()[:6] == [
         "PodGroup team/g: 3/3 pods are bound; it was opened 10s after its first pod was made (Fit)",
@@ -68,12 +71,6 @@ def test_a_group_that_runs_is_shown_from_its_gathering_to_its_last_main() -> Non
     ]
     assert any(line.split() == ["POD", "CREATED", "OPENED", "BOUND", "RUNNING", "HELD"] for line in text.splitlines())
     assert any(line.split() == ["b", "+1s", "+10s", "+15s", "+17s", "9s"] for line in text.splitlines())
-
-
-def test_devices_are_idle_from_their_pods_binding_until_the_minimum_runs() -> None:
-    """Bound at 12, 15 and 20; all three run at 22: 10 + 7 + 2 seconds of eight devices each."""
-    (gpus,) = idle_devices(whole(), {"": 3600.0})
-    assert (gpus.devices, gpus.seconds, gpus.unknown, gpus.cost) == (24, 8 * 19.0, 0, 8 * 19.0)
 
 
 def test_while_one_is_missing_they_are_idle_up_to_now() -> None:
