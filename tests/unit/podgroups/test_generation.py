@@ -133,6 +133,15 @@ def test_gangs_that_were_opened_together_are_over_together() -> None:
     assert not generation.is_over([(other, True), (other, True)])
 
 
+def test_a_newcomer_of_a_new_owner_joins_after_a_while_in_which_those_before_it_may_be_marked_for_deletion() -> None:
+    pods = bound("a", meta=made_by("one")), next_one("b", "two", after=90), next_one("c", "one", after=90)
+    assert passing(*pods, now=NOW - 10, **MET) == ["c"]
+    assert passing(*pods, now=NOW - 5, **MET) == ["b", "c"]
+    seen, _ = decided(*pods, **MET)
+    assert generation.seconds_until_join(seen, NOW - 9) == pytest.approx(4)
+    assert generation.seconds_until_join(seen, NOW) is None
+
+
 def test_all_jobs_of_a_jobset_are_one_owner() -> None:
     labels = {PLUGINS: "g", names.JS_NAME: "js"}
     there = bound("a", meta=made_by("js-work-0"), labels=labels)

@@ -148,3 +148,8 @@ def test_read_again_it_keeps_what_its_parent_said_and_its_config_map() -> None:
     assert (found.workload.owner, found.workload.bypass) == (before.workload.owner, True)
     assert found.own_config_map is gate is not None
     assert [pod.started for pod in found.pods] == [True]
+
+
+@pytest.mark.parametrize("pods", [[], [leader_pod("B")]], ids=["gone", "another"])
+def test_read_again_under_no_leader_or_another_it_is_none(pods: list[Json]) -> None:
+    assert lws.regathered(gathered(leader_pod("A")), [read_pod(it) for it in pods], {}) is None

@@ -130,6 +130,13 @@ def test_a_size_that_was_raised_while_pods_wait_releases_nobody_early() -> None:
     assert isinstance(decide(gathered(*bodies), NOW), Wait)
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_without_a_live_pod_the_gang_is_over(phase: str) -> None:
+    assert workload(member("a", phase=phase)).finished
+    assert not workload(member("a", phase=phase), member("b")).finished
+    assert startgroup.gather(RING, [], Membership(attempt=1), None) is None, "without any there is none"
+
+
 def test_a_live_pod_without_barrier_is_named_and_one_that_is_over_is_not() -> None:
     assert workload(member("a"), member("c", init=()), member("b", init=("other",))).bare_pod == "b"
     assert workload(member("a"), member("b", phase="Failed", init=())).bare_pod == ""
