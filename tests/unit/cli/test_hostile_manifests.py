@@ -102,49 +102,37 @@ def test_keys_and_names_neither_steer_the_terminal_nor_begin_lines(
         assert "\nm.yaml: ok" not in said
 
 
-def unknown_keys(count: int) -> str:
-    return dumped(jobset(config={"targetReplicatedJobs": [], **{f"k{n}": 0 for n in range(count)}}))
+def pod_of_a_group(number: int) -> Json:
+    meta = {"name": f"p{number}", "namespace": f"n{number}", "labels": {PLUGINS: "g"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
 
 
-def unknown_fields(count: int) -> str:
-    return dumped(jobset(replicated(pod={f"hostNetwor{n}": 0 for n in range(count)})))
+AS_YAML = "# JSON is YAML, if the first character does not say that it is JSON\n"
+TEXTS: dict[str, Callable[[int], str]] = {
+    "unknown keys": lambda count: (
+        AS_YAML + dumped(jobset(config={"targetReplicatedJobs": [], **{f"k{n}": 0 for n in range(count)}}))
+    ),
+    "unknown fields": lambda count: (
+        AS_YAML + dumped(jobset(replicated(pod={f"hostNetwor{n}": 0 for n in range(count)})))
+    ),
+    "objects": lambda count: AS_YAML + dumped(*(jobset(name=f"gang-{n}") for n in range(count // 20))),
+    "groups": lambda count: AS_YAML + dumped(*map(pod_of_a_group, range(count // 10))),
+    "objects of JSON": lambda count: '{"kind": "X"}\n' * (2 * count),
+}
 
 
-def many_objects(count: int) -> str:
-    return dumped(*(jobset(name=f"gang-{n}") for n in range(count // 20)))
-
-
-def many_json_objects(count: int) -> str:
-    return '{"kind": "X"}\n' * (2 * count)
-
-
-def many_groups(count: int) -> str:
-    meta = {"labels": {PLUGINS: "g"}}
-    pods = [
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{n}", "namespace": f"n{n}"} | meta}
-        for n in range(count // 10)
-    ]
-    return dumped(*pods)
-
-
-@pytest.mark.parametrize("text", [unknown_keys, unknown_fields, many_objects, many_json_objects, many_groups])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("command", ["validate", "render"])
 def test_four_times_the_manifest_takes_about_four_times_as_long(
     text: Callable[[int], str], command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def work(count: int) -> Callable[[], object]:
         file = tmp_path / f"{count}.yaml"
-        given = text(count)
-        file.write_text(given if text is many_json_objects else _as_yaml(given))
+        file.write_text(text(count))
         return lambda: _run(command, file)
 
     assert growth(work, 400) < MOST
     capfd.readouterr()
-
-
-def _as_yaml(text: str) -> str:
-    """JSON is YAML, if the first character does not say that it is JSON."""
-    return "# read as YAML\n" + text
 
 
 def _run(command: str, file: Path, output: FindingsFormat = FindingsFormat.TEXT) -> Any:

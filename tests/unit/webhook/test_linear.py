@@ -13,7 +13,7 @@ from jobset_gate.settings import Settings
 from tests.fakes.admission_reviews import body
 from tests.fakes.grouped_pods import pod
 from tests.fakes.growth import MOST, growth
-from tests.fakes.jobsets import Json, changed, created, jobset, replicated
+from tests.fakes.jobsets import Json, changed, created, dig, jobset, replicated
 from webhook.handlers import mutating_handler, pod_handler, validating_handler
 from webhook.review import decode, encode
 
@@ -21,6 +21,7 @@ Shape = Callable[[int], tuple[Json, Json | None]]
 SETTINGS = Settings()
 HANDLERS = (mutating_handler(SETTINGS, lambda: "abcde", lambda: "token"), validating_handler(SETTINGS))
 PODS = {"group": "", "version": "v1", "resource": "pods"}
+INIT = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "initContainers")
 PREFETCH = {names.PREFETCH_IMAGES: "true"}
 PREFETCH_VOLUME = {"name": names.PREFETCH_VOLUME, "emptyDir": {}}
 RUNNERS_MOUNT = [{"name": names.PREFETCH_VOLUME, "mountPath": names.PREFETCH_PATH}]
@@ -34,17 +35,7 @@ def stored(count: int) -> Json:
     """A JobSet whose prefetching containers are many."""
     runners = [{"name": f"{names.PREFETCH_CONTAINER}-{index}", "volumeMounts": RUNNERS_MOUNT} for index in range(count)]
     made = created(jobset())
-    spec = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
-    spec["initContainers"] = runners + spec["initContainers"]
-    return made
-
-
-def reversed_init_containers(given: Json) -> Json:
-    where = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
-    spec: Any = given
-    for key in where:
-        spec = spec[key]
-    return changed(given, spec["initContainers"][::-1], *where, "initContainers")
+    return changed(made, runners + dig(made, *INIT), *INIT)
 
 
 def duplicate_keys(count: int) -> tuple[Json, None]:
@@ -72,10 +63,8 @@ def groups(count: int) -> tuple[Json, None]:
 
 
 def all_changed(count: int) -> tuple[Json, Json]:
-    new = stored(count)
-    for entry in new["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["initContainers"]:
-        entry["image"] = "another"
-    return new, stored(count)
+    made = stored(count)
+    return changed(made, [it | {"image": "another"} for it in dig(made, *INIT)], *INIT), made
 
 
 def wide_below_deep(count: int) -> tuple[Json, Json]:
@@ -108,7 +97,7 @@ SHAPES: dict[str, Shape] = {
     "groups": groups,
     "nothing changed": lambda count: (stored(count), stored(count)),
     "all dropped": lambda count: (created(jobset()), stored(count)),
-    "another order": lambda count: (reversed_init_containers(stored(count)), stored(count)),
+    "another order": lambda count: (changed(stored(count), dig(stored(count), *INIT)[::-1], *INIT), stored(count)),
     "all changed": all_changed,
     "wide below deep": wide_below_deep,
 }
