@@ -36,7 +36,6 @@ def settled(seen: GangSnapshot, live: WorkloadSeen) -> tuple[Verdict | None, boo
 
 FITS = {
     "no ConfigMap": gang(config_map=None),
-    "nothing in it": held(None),
     "nothing known": held(RELEASE),
     "remembered": held(RELEASE, RELEASE),
     "reported": held(RELEASE, reported=RELEASE),

@@ -120,7 +120,6 @@ ON, ON_IGNORE = ({"sources": ["jobset", "startgroup"], "podFailurePolicy": it} f
     ("gangs", "policy", "bundle", "expected"),
     [
         ({}, None, "", []),
-        (None, None, "", []),
         (ON, None, "", [("error", "is missing")]),
         (ON, "Fail", BUNDLE.ca_bundle, [("ok", "is there")]),
         (ON, "Fail", "", [("error", "has no caBundle")]),

@@ -41,7 +41,6 @@ LIST = {"kind": "GangList", "items": [TRAIN, RING]}
         ('{.items[?(@.started!="x")].name}', "train-2 train-10"),
         ("{.items[0].missing[1]}", '{"reason":"ImagePull","count":1}'),
         ("{.items[*].secondsLeft}|{.items[1].done}|{.items[*].nobody}|", "280 |true||"),
-        ('{"{"}', "{"),
     ],
 )
 def test_a_template_prints_what_kubectl_would(template: str, text: str) -> None:

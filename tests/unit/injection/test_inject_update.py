@@ -83,7 +83,6 @@ for key, behind in (("initContainers", {"name": "behind"}), ("volumes", {"name":
         (*INIT, 1),
         (*TEMPLATE, "spec", "volumes", 1),
         ("spec", "successPolicy"),
-        ("spec", "startupPolicy"),
         ("spec", "network"),
         ("spec", "network", "publishNotReadyAddresses"),
         ("spec", "failurePolicy", "rules", 0, "name"),

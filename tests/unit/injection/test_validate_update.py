@@ -37,11 +37,9 @@ ANNOTATED = created(jobset(config=False, notes={names.CONFIG: '{"timeoutAfterSec
     [
         (jobset(), STORED),
         (without(STORED, *CONFIG), STORED),
-        (without(STORED, *NOTES), STORED),
         (changed(STORED, EQUAL, *CONFIG), STORED),
         (changed(ANNOTATED, {"timeoutAfterSeconds": 300}, *CONFIG), ANNOTATED),
         (changed(STORED, "false", *NOTES, names.PREFETCH_IMAGES), STORED),
-        (changed(STORED, 0, "spec", "replicatedJobs", 0, "template", "spec", "parallelism"), STORED),
         (changed(IMAGED, "true", *NOTES, names.BYPASS), IMAGED),
         (changed(IMAGED, "Release", *NOTES, names.ON_TIMEOUT), IMAGED),
         (without(IMAGED, *NOTES, names.BARRIER_IMAGE), IMAGED),

@@ -99,7 +99,6 @@ async def test_a_plain_one_is_read_as_the_library_reads_it(
     ("user", "cluster", "more"),
     [
         ({"exec": {"command": "x"}}, {}, {}),
-        ({"auth-provider": {"name": "oidc"}}, {}, {}),
         ({"tokenFile": "x"}, {}, {}),
         ({"username": "u", "password": "p"}, {}, {}),
         ({"client-certificate": "absent"}, {}, {}),
@@ -260,7 +259,6 @@ CLUSTER = "https://api.prod.example.com:6443"
         (CLUSTER, {"HTTP_PROXY": P}, None),
         ("http://api.example.com", {"HTTP_PROXY": P}, P),
         ("https://127.0.0.1:6443", {"HTTPS_PROXY": P}, None),
-        ("https://localhost:6443", {"HTTPS_PROXY": P}, None),
     ],
 )
 def test_the_variable_of_the_servers_scheme_counts_and_loopback_needs_no_proxy(

@@ -79,12 +79,11 @@ def test_the_scheduler_is_quoted_once_it_has_tried(condition: Json, words: str) 
         (pod(), True),
         (pod(gates=(), notes={names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z"}), True),
         (pod(gates=(), node="n"), True),
-        (pod(gates=(), node="n", status={"phase": "Succeeded"}), True),
         (pod(gates=()), False),
         (pod(status={"phase": "Failed"}), False),
         (pod(meta=DELETING), False),
     ],
-    ids=["gated", "opened", "ungated and bound", "ungated and done", "ungated, not bound", "failed", "deleting"],
+    ids=["gated", "opened", "ungated and bound", "ungated, not bound", "failed", "deleting"],
 )
 def test_which_members_the_minimum_asks_for(made: Json, counts: bool) -> None:
     assert read_pod(made).is_counted is counts

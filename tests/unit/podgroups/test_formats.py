@@ -42,33 +42,32 @@ def test_a_pod_names_its_group_in_its_own_namespace(labels: Json, notes: Json, w
     assert said.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("labels", "notes", "path"),
-    [
-        (NONE, {KEP24: ""}, f"metadata.annotations[{KEP24}]"),
-        (alibaba(""), NONE, f"metadata.labels[{ALIBABA}]"),
-        (NONE, koordinator("", min_available="1"), f"metadata.annotations[{GANG}name]"),
-    ],
-)
-def test_an_empty_name_is_a_claim_to_a_group_that_cannot_be(labels: Json, notes: Json, path: str) -> None:
-    """KEP-24: such a pod is not scheduled but reported."""
-    said = claim(labels=labels, notes=notes)
-    assert said.key.name == ""
-    assert problem_lines(said.problems) == [f'{path}: "": names no group: give its name, or leave the key out']
+EMPTY, ILLEGAL = '"": names no group: give its name', '"My_Group": must be a name that an object can have'
+TWO_MINIMUMS = "[3,5]: says two minimums of one group: 5 by koordinator-annotations and 3 by alibaba"
+WRONG: list[tuple[Json, Json, str, str]] = [
+    (NONE, {KEP24: ""}, f"annotations[{KEP24}]", EMPTY),
+    (alibaba(""), NONE, f"labels[{ALIBABA}]", EMPTY),
+    (NONE, koordinator("", min_available="1"), f"annotations[{GANG}name]", EMPTY),
+    (NONE, {KEP24: "My_Group"}, f"annotations[{KEP24}]", ILLEGAL),
+    ({PLUGINS: "My_Group"}, NONE, f"labels[{PLUGINS}]", ILLEGAL),
+    (NONE, koordinator("My_Group"), f"annotations[{GANG}name]", ILLEGAL),
+    (alibaba(minimum=None), NONE, f"labels[{ALIBABA_MINIMUM}]", "null: must be given"),
+    ({KOORDINATOR: "g"}, koordinator("h", min_available="1"), "", '["g","h"]: names two groups'),
+    (
+        alibaba(),
+        koordinator(min_available="5"),
+        "",
+        "[3,5]: says two minimums of one group: 5 by koordinator-annotations",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("labels", "notes"), [(NONE, {KEP24: "My_Group"}), ({PLUGINS: "My_Group"}, NONE), (NONE, koordinator("My_Group"))]
-)
-def test_a_name_that_no_podgroup_can_have_is_wrong(labels: Json, notes: Json) -> None:
-    (problem,) = claim(labels=labels, notes=notes).problems
-    assert "must be a name that an object can have" in problem.message
+@pytest.mark.parametrize(("labels", "notes", "path", "words"), WRONG)
+def test_what_is_wrong_with_a_claim_is_said_with_its_path(labels: Json, notes: Json, path: str, words: str) -> None:
+    """An empty name is a claim to a group that cannot be (KEP-24): such a pod is not scheduled but reported."""
+    (problem,) = problem_lines(claim(labels=labels, notes=notes).problems)
+    assert problem.startswith(f"metadata{path and '.'}{path}: {words}")
     assert claim(labels=alibaba("My_Group")).problems == (), "Alibaba's is no object's, and may be any text"
-
-
-def test_alibabas_minimum_must_be_given() -> None:
-    (problem,) = claim(labels=alibaba(minimum=None)).problems
-    assert (problem.path, problem.value) == (f"metadata.labels[{ALIBABA_MINIMUM}]", None)
 
 
 def test_koordinators_annotations_say_all_there_is() -> None:
@@ -110,18 +109,6 @@ def test_a_name_added_to_the_one_a_pod_is_held_for_does_not_take_its_place() -> 
     still = present(formats.parse_membership(edited, held=group_label(key("one", Flavor.ALIBABA))))
     assert (still.key.name, still.spec.minimum) == ("one", 3)
     assert "names two groups" in problem_lines(still.problems)[0]
-
-
-def test_koordinators_two_ways_may_not_name_two_gangs() -> None:
-    said = claim(labels={KOORDINATOR: "g"}, notes=koordinator("h", min_available="1"))
-    assert [it.cause_type.name for it in said.problems] == ["FORBIDDEN"]
-
-
-def test_two_minimums_on_one_pod_contradict() -> None:
-    said = claim(labels=alibaba(minimum="3"), notes=koordinator(min_available="5"))
-    (problem,) = said.problems
-    assert problem.value == (3, 5)
-    assert "5 by koordinator-annotations and 3 by alibaba" in problem.message
 
 
 # --- PodGroups -------------------------------------------------------------------------------------------------------
