@@ -53,12 +53,7 @@ WRONG: list[tuple[Json, Json, str, str]] = [
     (NONE, koordinator("My_Group"), f"annotations[{GANG}name]", ILLEGAL),
     (alibaba(minimum=None), NONE, f"labels[{ALIBABA_MINIMUM}]", "null: must be given"),
     ({KOORDINATOR: "g"}, koordinator("h", min_available="1"), "", '["g","h"]: names two groups'),
-    (
-        alibaba(),
-        koordinator(min_available="5"),
-        "",
-        "[3,5]: says two minimums of one group: 5 by koordinator-annotations",
-    ),
+    (alibaba(), koordinator(min_available="5"), "", TWO_MINIMUMS),
 ]
 
 

@@ -125,11 +125,15 @@ def test_any_order_and_any_repetition_of_the_same_events_end_the_same(
     assert {name: model for (_, name), model in store.models.items()} == {name: m for name, (_, m) in truth.items()}
 
 
-def test_a_response_is_in_the_cache_at_once_and_its_event_changes_nothing(store: Store[Thing, str]) -> None:
+def test_a_response_is_in_the_cache_at_once_and_its_event_or_an_older_one_changes_nothing(
+    store: Store[Thing, str],
+) -> None:
     assert store.observe_object(thing("5", "1")) == "1"
-    assert event(store, "5", "1") is None
-    assert dict(store.models) == {A: "1"}
+    for version in ("5", "4"):
+        assert event(store, version, "old") is None
+        assert dict(store.models) == {A: "1"}
     assert store.remove(Meta("a", "6")) == ObjectChange(A, "1", None)
+    assert store.observe_object(thing("7", None)) is None, "convert leaves it out"
 
 
 def test_a_response_older_than_the_watch_changes_nothing(store: Store[Thing, str]) -> None:
@@ -139,13 +143,6 @@ def test_a_response_older_than_the_watch_changes_nothing(store: Store[Thing, str
     assert store.observe_object(thing("5", "1")) is None
     event(store, "9", "3", uid="second")
     assert store.observe_object(thing("6", "2")) == "3", "of a deleted object of the same name"
-
-
-def test_an_event_older_than_a_response_changes_nothing(store: Store[Thing, str]) -> None:
-    store.observe_object(thing("6", "2"))
-    assert event(store, "5", "1") is None
-    assert dict(store.models) == {A: "2"}
-    assert store.observe_object(thing("7", None)) is None, "convert leaves it out"
 
 
 def test_not_found_removes_the_version_that_was_known_before_the_request(store: Store[Thing, str]) -> None:
