@@ -98,11 +98,14 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
 
 
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
+    """Its name is not shown in other namespaces: a tenant sees nothing of them through us."""
     groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, on="m")]
-    assert reported(*groups, nodes=[node(4)], check=CapacityCheck.PROBE) == {
+    theirs = waiting("theirs", 8, created=4, namespace="others")
+    assert reported(*groups, theirs, nodes=[node(4)], check=CapacityCheck.PROBE) == {
         "a": "opened unproven",
         "b": "BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
         "c": "opened unproven",
+        "theirs": "BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
     }
 
 
@@ -114,15 +117,6 @@ def test_one_that_waits_for_its_turn_is_not_passed_on_the_other_nodes_that_it_ne
     found = reported(wide, narrow, nodes=nodes, standing=(tried,), check=CapacityCheck.PROBE)
     assert found["wide"].startswith("BehindOther: behind team/tried, which is being placed")
     assert found["narrow"].startswith("BehindOther: behind team/wide")
-
-
-def test_the_name_of_a_group_of_another_namespace_is_not_shown() -> None:
-    """A tenant sees nothing of other namespaces through us."""
-    theirs, mine = waiting("secret", 8, created=1, namespace="others"), waiting("b", 8, created=2)
-    assert reported(theirs, mine, nodes=[node(4)], check=CapacityCheck.PROBE) == {
-        "secret": "opened unproven",
-        "b": "BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
-    }
 
 
 def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:
