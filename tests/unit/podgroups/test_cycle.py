@@ -100,7 +100,7 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
     """Its name is not shown in other namespaces: a tenant sees nothing of them through us."""
     groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, on="m")]
-    theirs = waiting("theirs", 8, created=4, namespace="others")
+    theirs = waiting("theirs", 8, created=4, on="m", namespace="others")
     assert reported(*groups, theirs, nodes=[node(4)], check=CapacityCheck.PROBE) == {
         "a": "opened unproven",
         "b": "BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
