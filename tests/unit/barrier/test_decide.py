@@ -67,8 +67,9 @@ def test_a_suspended_gang_waits_whatever_runs(changes: dict[str, Any]) -> None:
     assert decision.requeue_after is None
 
 
-def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
-    decision = decided(Decide, gang(*BOTH))
+@pytest.mark.parametrize("at", [NOW, T0 + 300], ids=["before its timeout", "at its timeout"])
+def test_a_gang_is_released_once_the_last_pod_has_started(at: float) -> None:
+    decision = decided(Decide, gang(*BOTH, config_map=since()), at)
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.generation == generation()
     assert decision.condition == messages.decided(decision.verdict)
@@ -226,11 +227,6 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
         f"timed out after 300s: 1/2 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff ({slot(1)})"
     )
     assert decision.condition.status == "False"
-
-
-def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
-    decision = decided(Decide, gang(*BOTH, config_map=since()), T0 + 300)
-    assert decision.verdict.kind is VerdictKind.RELEASE
 
 
 def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:

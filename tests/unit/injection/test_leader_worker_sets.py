@@ -1,7 +1,6 @@
 """CREATE and UPDATE of a LeaderWorkerSet: what its templates say to its pods, and what forbids it (K2, K3, K6, K8)."""
 
 import copy
-from typing import Any
 
 import pytest
 
@@ -173,13 +172,3 @@ def test_the_size_of_a_start_group_is_warned_of_once() -> None:
     (size,) = warnings(given)
     assert size == f"{NOTES}[jobset-gate.dev/start-size]: unknown annotation, without effect on a LeaderWorkerSet"
     assert warnings(given, given) == []
-
-
-@pytest.mark.parametrize("value", [None, [], "x", 3])
-@pytest.mark.parametrize(
-    "path", ["", "leaderWorkerTemplate", *(f"leaderWorkerTemplate/{it}" for it in ("workerTemplate", "size"))]
-)
-def test_what_the_schema_refuses_is_left_to_it(value: Any, path: str) -> None:
-    odd = changed(leader_worker_set(notes=GATED), value, "spec", *filter(None, path.split("/")))
-    assert errors(odd) == {}
-    assert admitted(odd)["metadata"] == odd["metadata"]

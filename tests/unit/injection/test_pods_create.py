@@ -88,6 +88,7 @@ def test_the_barrier_of_a_pod_knows_the_pod_itself_and_keeps_its_release() -> No
 def test_without_a_stream_the_pod_has_its_token_and_no_url() -> None:
     made = created(pod(), Settings())
     assert made["metadata"]["annotations"][names.TOKEN] == "secret"
+    assert {"name": names.ENV_LIMIT, "value": ""} in barrier(made)["env"], "without a config it waits for ever"
     assert not {names.ENV_STREAM, names.ENV_TOKEN, names.ENV_POD} & {it["name"] for it in barrier(made)["env"]}
 
 
@@ -275,12 +276,6 @@ def test_leader_and_worker_get_what_a_pod_of_a_start_group_gets() -> None:
         assert created(made, drawn="another") == made, "with barrier and token there is nothing left to do"
         assert errors(given) == errors(made) == {}
         assert warnings(made, settings=STREAM) == []
-
-
-def test_it_waits_as_long_as_its_template_says_and_without_a_config_for_ever() -> None:
-    for config, limit in (('{"timeoutAfterSeconds": 30}', "150"), ("{}", ""), (None, "")):
-        (gate,) = created(lws.pod(notes={names.CONFIG: config}))["spec"]["initContainers"]
-        assert {"name": names.ENV_LIMIT, "value": limit} in gate["env"]
 
 
 def test_a_label_without_anything_of_lws_is_refused_with_all_that_it_lacks() -> None:

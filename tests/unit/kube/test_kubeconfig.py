@@ -98,12 +98,8 @@ async def test_a_plain_one_is_read_as_the_library_reads_it(
 @pytest.mark.parametrize(
     ("user", "cluster", "more"),
     [
-        ({"exec": {"command": "x"}}, {}, {}),
-        ({"tokenFile": "x"}, {}, {}),
-        ({"username": "u", "password": "p"}, {}, {}),
         ({"client-certificate": "absent"}, {}, {}),
         ({"client-certificate-data": "%"}, {}, {}),
-        ({}, {"proxy-url": "http://p:1"}, {}),
         ({}, {"insecure-skip-tls-verify": "yes"}, {}),
         ({}, {}, {"contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": 7}}]}),
     ],
