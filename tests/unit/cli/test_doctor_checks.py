@@ -54,7 +54,6 @@ def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> 
         ("30s", FindingLevel.OK),
         ("1m0.5s", FindingLevel.WARNING),
         ("1h0m0s", FindingLevel.WARNING),
-        ("500ms", FindingLevel.OK),
         ("", FindingLevel.UNKNOWN),
     ],
 )

@@ -82,8 +82,6 @@ WORTHLESS = (
     f"release {UID} 0",
     "",
     "\n" + release(),
-    release().upper(),
-    '{"verdict": "release"}',
     "\x00\x01\xff",
 )
 

@@ -117,7 +117,6 @@ WORTHLESS = (
     "\n\n\n",
     "garbage\n",
     "* * * *\n",
-    "<html>release</html>\n",
     timeout().replace(UID, "another-life"),
     timeout().replace(" 0 0 ", " 1 5 "),
     timeout().replace(" 0 0 ", " 0 4 "),
