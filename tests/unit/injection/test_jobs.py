@@ -260,3 +260,9 @@ def test_an_elastic_job_may_change_its_size_afterwards(spec: Any) -> None:
     new["spec"] |= spec
     assert field_errors(new, stored()) == []
     assert updated(new, stored()) == new
+
+
+def test_a_job_from_before_the_webhook_stays_as_it_is() -> None:
+    old = job(spec={"suspend": True})
+    new = suspended(old, False)
+    assert (updated(new, old), not_injected(new, old)) == (new, [])
