@@ -58,7 +58,7 @@ WRONG: list[tuple[Json, Json, str, str]] = [
 
 
 @pytest.mark.parametrize(("labels", "notes", "path", "words"), WRONG)
-def test_what_is_wrong_with_a_claim_is_said_with_its_path(labels: Json, notes: Json, path: str, words: str) -> None:
+def test_what_is_wrong_with_a_claim_is_reported_with_its_path(labels: Json, notes: Json, path: str, words: str) -> None:
     """An empty name is a claim to a group that cannot be (KEP-24): such a pod is not scheduled but reported."""
     (problem,) = problem_lines(claim(labels=labels, notes=notes).problems)
     assert problem.startswith(f"metadata{path and '.'}{path}: {words}")
