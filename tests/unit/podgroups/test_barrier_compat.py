@@ -190,7 +190,9 @@ def test_the_minimum_is_reported_where_it_stands() -> None:
         of_train("a", of=kep, labels={}, notes={KEP24: "g"}),
     )
     annotated = of_train("a", of=koordinator, labels=label, notes=notes)
+    named, crd = of_train("a", of=koordinator, labels=label), pod_group(spec={"minMember": 5})
     seen = {
+        "spec.minMember": group_snapshot(named, of=koordinator, group=crd, api=names.SIGS_GROUP),
         f"metadata.labels[{ALIBABA_MINIMUM}]": group_snapshot(labelled, of=star),
         f"metadata.annotations[{GANG}min-available]": group_snapshot(annotated, of=koordinator),
         "spec.minMembers": group_snapshot(noted, of=kep, group=pod_group(spec={"minMembers": 5})),
