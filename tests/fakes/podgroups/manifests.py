@@ -150,12 +150,3 @@ def record_text(home: Json) -> str:
     """The record that stands on a PodGroup or a ConfigMap, "" if none does."""
     notes, data = home["metadata"].get("annotations") or {}, home.get("data") or {}
     return str(notes.get(names.POD_GROUP_RECORD) or data.get(names.KEY_RECORD) or "")
-
-
-def replica_set(name: str, count: int, **template: Any) -> Json:
-    """One whose pods are a group of that name. It replaces at once what is lost; a Job would wait ten seconds."""
-    made = job(name, name, count)["spec"]["template"]
-    made["metadata"]["labels"]["app"] = name
-    made["spec"] |= {"restartPolicy": "Always", **template}
-    spec = {"replicas": count, "selector": {"matchLabels": {"app": name}}, "template": made}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}

@@ -4,9 +4,11 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.options import DryRun
-from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, PODS
-from jobset_gate.podgroups.model import Format
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, MUTATING_WEBHOOKS, POD_GROUPS, PODS
+from jobset_gate.podgroups.model import Format, group_label
 from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.fakes.stored_pod_groups import StoredPodGroups, lease
 from tests.flow.cli.conftest import LimitedUser
@@ -51,6 +53,36 @@ async def test_named_groups_are_freed_whatever_their_way_and_nothing_else(
     assert await held(groups) == ["d"]
 
 
+async def test_our_gate_alone_is_removed_also_where_the_label_is_gone(
+    groups: StoredPodGroups, ungate: CliShell
+) -> None:
+    """A user has removed the label of one; the other waits for another gate as well."""
+    await groups.held("star", "less", way=Format.ALIBABA, minimum=2)
+    less = {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}
+    await groups.client.patch(PODS, "less", groups.namespace, body=less, patch=PatchType.MERGE)
+    other = manifests.held(manifests.pod("other", "ring", gates=["other.dev/gate"]), groups.namespace, "ring")
+    await groups.client.create(PODS, other, groups.namespace)
+    ran = await ungate("--all", "--yes")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "2 pods freed")
+    found = await groups.client.get(PODS, "other", groups.namespace)
+    assert found["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
+    assert await held(groups) == []
+
+
+async def test_owners_that_were_suspended_for_a_roll_back_go_on_and_no_others(
+    groups: StoredPodGroups, ungate: CliShell
+) -> None:
+    for name, mark in (("work", {names.POD_GROUP_SUSPENDED: f"{group_label(groups.key('ring'))}.1"}), ("theirs", {})):
+        job = manifests.job(name, "ring", 2, suspend=True)
+        job["metadata"] |= {"annotations": mark, "labels": mark}
+        await groups.client.create(JOBS, job, groups.namespace)
+    ran = await ungate("--all", "--yes")
+    assert (ran.code, f"Job {groups.namespace}/work: resumed" in ran.out) == (0, True)
+    work, theirs = [await groups.client.get(JOBS, it, groups.namespace) for it in ("work", "theirs")]
+    assert (work["spec"]["suspend"], theirs["spec"]["suspend"]) == (False, True)
+    assert names.POD_GROUP_SUSPENDED not in work["metadata"].get("annotations", {})
+
+
 async def test_without_a_yes_or_with_a_dry_run_nothing_happens(groups: StoredPodGroups, ungate: CliShell) -> None:
     await groups.held("ring", "a", "b")
     asked = await ungate("--all")
@@ -74,15 +106,18 @@ async def test_records_are_removed_if_no_controller_runs(alone: StoredPodGroups,
     assert (await alone.client.list(CONFIGMAPS, "team"))["items"] == []
 
 
-async def test_a_controller_that_runs_keeps_its_records_and_is_named(
+async def test_a_controller_that_runs_keeps_its_records_and_is_named_as_a_webhook_is_that_holds_new_pods(
     alone: StoredPodGroups, cli_alone: CliShell
 ) -> None:
+    await alone.client.create(MUTATING_WEBHOOKS, {"metadata": {"name": names.POD_WEBHOOK}, "webhooks": []})
     await lease(alone.client, "sys", "replica-1")
     await alone.record("star", alone.decided("star", Format.ALIBABA))
     await alone.held("star", "a", way=Format.ALIBABA, minimum=2)
     ran = await cli_alone("groups", "ungate", "--all", "--yes")
     assert ran.out.splitlines()[-1] == "1 pod freed"
     assert "warning: a controller runs: replica-1 holds the Lease sys/jobset-gate-controller" in ran.err
+    shown = f"{names.POD_WEBHOOK} is still there: pods that are created from now on are held"
+    assert shown in ran.err
     assert len((await alone.client.list(CONFIGMAPS, "team"))["items"]) == 1
 
 

@@ -1,4 +1,4 @@
-"""The status of groups on real PodGroups: whose it is, each phase, and all formats in one table (G5)."""
+"""The status of groups on real PodGroups: whose it is, and each phase (G5)."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,70 +12,36 @@ from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
 from jobset_gate_demo.fake.kubelet import PodMatch
-from tests.fakes.cli_process import finished
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import condition_of
+from tests.flow.podgroups.groups import condition_of, touch_group
 
 Json = dict[str, Any]
-
-
-async def rows(stage: GroupEnvironment, *more: str) -> list[list[str]]:
-    ran = await finished(stage.plane.kubeconfig, "get", "groups", "-n", stage.namespace, *more)
-    assert ran.code == 0, ran.err
-    return [line.split() for line in ran.out.splitlines()]
-
-
-async def test_a_status_that_another_controller_writes_is_only_read(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "4"}) as stage:
-        await stage.make_group("ring", 2)
-        theirs = {"phase": "Scheduling", "running": 7}
-        kind = POD_GROUPS[names.PLUGINS_GROUP]
-        await stage.client.patch(
-            kind,
-            "ring",
-            stage.namespace,
-            body={"status": theirs},
-            patch=PatchType.MERGE,
-            subresource="status",
-            field_manager="coscheduler",
-        )
-        await stage.create(*(manifests.pod(name, "ring") for name in "ab"))
-        reported = await stage.until_event("ring", names.REASON_STATUS_NOT_OURS)
-        assert "coscheduler writes this status" in reported
-
-        def stated(one: Json) -> bool:
-            return "Satisfied" in (one["metadata"].get("annotations") or {}).get(names.POD_GROUP_STATE, "")
-
-        found = await stage.until_group("ring", stated)
-        assert found["status"] == theirs
-
-
-async def test_every_way_is_in_one_table(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "32"}, kubelets=True) as stage:
-        for way in Format:
-            name = str(way)
-            if way in manifests.API_GROUP:
-                await stage.make_group(name, 2, way)
-            minimum = 2 if way in manifests.MINIMUM_ON_POD else None
-            await stage.create(*(manifests.pod(f"{name}-{number}", name, way, minimum) for number in range(2)))
-        await stage.make_group("small", 3)
-        await stage.create(manifests.pod("alone", "small"))
-        await stage.until(lambda pods: sum(map(manifests.runs, pods)) == 10)
-        table = await rows(stage)
-        assert table[0] == ["NAME", "WAY", "BOUND/MINIMUM", "PHASE", "REASON", "AGE"]
-        facts = {row[0]: row[1:5] for row in table[1:]}
-        assert facts.pop("small") == ["scheduler-plugins", "0/3", "Pending", "Gathering"]
-        assert facts == {str(way): [str(way), "2/2", "Running", "Running"] for way in Format}
-
-
 RING = "ring"
 WAIT = 100
 SETTINGS = Groups(capacity_check=CapacityCheck.PROBE, wait_seconds=WAIT)
 KINDS = {Format.SCHEDULER_PLUGINS: "plugins", Format.KOORDINATOR_POD_GROUP: "sigs", Format.KEP_24: "kep24"}
 """By way, what its pods are called and which node they select."""
 SHORT = podgroup_status.STATUS_FIELDS[names.PLUGINS_GROUP]
+
+
+async def test_a_status_that_another_controller_writes_is_only_read(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "4"}) as stage:
+        await stage.make_group(RING, 2)
+        theirs = {"phase": "Scheduling", "running": 7}
+        where = (POD_GROUPS[names.PLUGINS_GROUP], RING, stage.namespace)
+        how = {"patch": PatchType.MERGE, "subresource": "status", "field_manager": "coscheduler"}
+        await stage.client.patch(*where, body={"status": theirs}, **how)
+        await stage.create(*(manifests.pod(name, RING) for name in "ab"))
+        reported = await stage.until_event(RING, names.REASON_STATUS_NOT_OURS)
+        assert "coscheduler writes this status" in reported
+
+        def stated(one: Json) -> bool:
+            return "Satisfied" in (one["metadata"].get("annotations") or {}).get(names.POD_GROUP_STATE, "")
+
+        found = await stage.until_group(RING, stated)
+        assert found["status"] == theirs
 
 
 class Reported:
@@ -85,13 +51,10 @@ class Reported:
         self._stage = stage
 
     async def later(self, seconds: float) -> None:
-        """So much later, and something that the controller keeps changes on each PodGroup, and is as it was."""
+        """So much later, and something changes on each PodGroup, so that it is looked at."""
         self._stage.clock.forward(seconds)
         for way in KINDS:
-            for stated in ("Pending: looked at", None):
-                body = {"metadata": {"annotations": {names.POD_GROUP_STATE: stated}}}
-                kind, space = POD_GROUPS[manifests.API_GROUP[way]], self._stage.namespace
-                await self._stage.client.patch(kind, RING, space, body=body, patch=PatchType.MERGE)
+            await touch_group(self._stage, RING, way)
 
     async def until(self, phase: str, *reasons: str, admitted: int, **numbers: int) -> list[Json]:
         """Until all kinds say so; gives their statuses. KEP-24's has no phase, and alone says how many are admitted.
