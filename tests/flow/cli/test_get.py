@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.resources import JOBSETS
 from tests.fakes.cli_process import started
-from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet, store_half
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.plane.planes import Plane
@@ -16,54 +14,36 @@ from tests.plane.planes import Plane
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
 
-@pytest.fixture
-def get(cli: CliShell) -> CliShell:
-    return cli.command("get")
-
-
 def cells(text: str) -> list[list[str]]:
     """Columns stand at least three blanks apart; without what time does to them."""
     return [re.split(r" {3,}", re.sub(r"[0-9]+s\b", "N", line)) for line in text.splitlines()]
 
 
-async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(stored: StoredJobSet, get: CliShell) -> None:
+async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(stored: StoredJobSet, cli: CliShell) -> None:
     await store_half(stored, NO_ROOM)
-    ran = await get("jobsets")
+    ran = await cli("get", "jobsets")
     head, row = cells(ran.out)
     assert ran.code == 0
     assert head == ["NAME", "STATE", "STARTED", "LEFT", "MISSING", "AGE"]
     assert row == ["train", "Waiting", "1/2", "4mN", "1 Unscheduled", "N"]
 
-    (bare,) = cells((await get("jobsets", "--no-headers")).out)
+    (bare,) = cells((await cli("get", "jobsets", "--no-headers")).out)
     assert bare == row
-    _, wide = cells((await get("jobsets", "-o", "wide")).out)
+    _, wide = cells((await cli("get", "jobsets", "-o", "wide")).out)
     assert wide == [*row, "5m", NO_ROOM]
-    everywhere = cells((await get("jobsets", "-A")).out)
+    everywhere = cells((await cli("get", "jobsets", "-A")).out)
     assert everywhere[0] == ["NAMESPACE", *head]
     assert [stored.namespace, *row] in everywhere
 
 
-async def test_what_is_not_there_is_reported(stored: StoredJobSet, get: CliShell) -> None:
-    ran = await get("jobsets")
+async def test_what_is_not_there_is_reported(stored: StoredJobSet, cli: CliShell) -> None:
+    ran = await cli("get", "jobsets")
     assert (ran.code, ran.out) == (0, "")
     assert f"No JobSets with a gate found in namespace {stored.namespace}." in ran.err
     for how in ("--no-headers", "--watch"):
-        ran = await get("gangs", "moon", how)
+        ran = await cli("get", "gangs", "moon", how)
         assert (ran.code, ran.out) == (1, "")
         assert f"error: gang moon not found in namespace {stored.namespace}" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (("jobsets", "train", "-A"), "names are those of one namespace"),
-        (("groups", "ring", "-A"), "names are those of one namespace"),
-        (("jobsets", "-o", "csv"), "--output"),
-    ],
-)
-def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> None:
-    ran = run("get", *arguments)
-    assert (ran.code, shown in ran.err) == (2, True)
 
 
 async def test_a_watch_prints_what_changes_until_it_is_interrupted(stored: StoredJobSet, plane: Plane) -> None:

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell, RunCli
@@ -24,33 +22,28 @@ g-none    scheduler-plugins         0/4             Pending   Gathering         
 """
 
 
-@pytest.fixture
-def get(cli: CliShell) -> CliShell:
-    return cli.command("get", "groups")
-
-
 def ageless(text: str) -> str:
     """Without what time does to it."""
     return re.sub(r"[0-9]+s$", "AGE", text, flags=re.MULTILINE)
 
 
-async def test_all_ways_and_states_are_in_one_table(groups: StoredPodGroups, get: CliShell) -> None:
+async def test_all_ways_and_states_are_in_one_table(groups: StoredPodGroups, cli: CliShell) -> None:
     await groups.fill()
-    ran = await get()
+    ran = await cli("get", "groups")
     assert (ran.code, ageless(ran.out)) == (0, TABLE)
 
-    bare = await get("--no-headers")
+    bare = await cli("get", "groups", "--no-headers")
     assert [it.split() for it in ageless(bare.out).splitlines()] == [it.split() for it in TABLE.splitlines()[1:]]
 
-    wide = await get("-o", "wide")
+    wide = await cli("get", "groups", "-o", "wide")
     head, room, *_ = wide.out.splitlines()
     assert (head.split()[-3:], "needs 2 cpu, 0 free" in room) == (["MEMBERS", "RUNNING", "MESSAGE"], True)
 
-    one = await get("b-small", "moon")
+    one = await cli("get", "groups", "b-small", "moon")
     assert [it.split()[0] for it in one.out.splitlines()] == ["NAME", "b-small"]
     assert (one.code, "group moon not found in namespace" in one.err) == (1, True)
 
-    everywhere = await get("-A")
+    everywhere = await cli("get", "groups", "-A")
     assert everywhere.out.splitlines()[0].split()[0] == "NAMESPACE"
     ours = [it for it in everywhere.out.splitlines() if it.split()[0] == groups.namespace]
     assert [it.split()[1] for it in ours] == [it.split()[0] for it in TABLE.splitlines()[1:]]
@@ -74,33 +67,33 @@ READ = [
 
 
 async def test_who_may_see_his_namespace_only_sees_its_groups_and_hears_what_is_missing(
-    groups: StoredPodGroups, get: CliShell, limited: LimitedUser
+    groups: StoredPodGroups, cli: CliShell, limited: LimitedUser
 ) -> None:
     await groups.fill()
     await groups.status("z-known", 1, "BehindOther", "behind team/x, which has waited too long to be passed")
-    ran = await get.user(await limited(READ))()
+    ran = await cli.user(await limited(READ))("get", "groups")
     facts = {line.split()[0]: line.split()[4] for line in ran.out.splitlines()[1:]}
     assert (ran.code, facts["a-room"], facts["b-small"]) == (0, "Gathered", "Gathering")
     assert facts["z-known"] == "BehindOther"  # the controller knows, and has written it
     assert "no right to list nodes (they belong to no namespace): whether a group has room" in ran.err
     assert "no right to list pods in all namespaces: whether a group has room" in ran.err
     assert "whether a controller runs is not known: no right to read the Lease" in ran.err
-    other = get.user(await limited([]))
-    blind = await other()
+    other = cli.user(await limited([]))
+    blind = await other("get", "groups")
     assert (blind.code, blind.out) == (1, "")
     shown = f"no right to list pods in namespace {groups.namespace}: no member can be seen"
     assert shown in blind.err
-    gangs = await other.command("get", "gangs")()
+    gangs = await other("get", "gangs")
     assert (gangs.code, gangs.out, shown in gangs.err, "No gangs found" in gangs.err) == (1, "", True, False)
-    watch = await other.command("get", "gangs")("-w")
+    watch = await other("get", "gangs", "-w")
     assert (watch.code, watch.out) == (1, "")
     assert f"error: {shown}" in watch.err
 
 
-async def test_settings_of_the_controller_are_gone_by(groups: StoredPodGroups, get: CliShell, tmp_path: Path) -> None:
+async def test_settings_of_the_controller_are_gone_by(groups: StoredPodGroups, cli: CliShell, tmp_path: Path) -> None:
     await groups.group("ring", 1)
     await groups.held("ring", "a")
     config = tmp_path / "settings.yaml"
     config.write_text(f"groups: {{capacityCheck: {CapacityCheck.OFF}}}\n")
-    ran = await get("--no-headers", "--config", str(config))
+    ran = await cli("get", "groups", "--no-headers", "--config", str(config))
     assert ran.out.split()[:5] == ["ring", "scheduler-plugins", "0/1", "Pending", "Gathered"]

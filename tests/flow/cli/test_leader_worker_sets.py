@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Any, cast
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.cli.fetch.gangs import GangSource
-from jobset_gate.cli.fetch.leader_worker_set import fetch_groups
-from jobset_gate.cli.fetch.source import NamespaceReader, Permissions
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Forbidden
-from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from tests.fakes.cli_runner import CliShell
+from tests.fakes.faults import ALWAYS, Match
 from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.stored_gang import install_jobset_crd
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
+from tests.plane.embedded import Embedded
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 STARTED = (VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started")
@@ -202,35 +198,15 @@ async def test_bypass_is_of_the_whole(vllm: StoredLeaderWorkerSet, cli: CliShell
     assert "is bypassed: it opens as soon as" in (await cli("release", "lws/vllm/1", "--yes")).err
 
 
-class Limited:
-    """A client that may not list or get these kinds."""
-
-    def __init__(self, client: Client, *forbidden: Resource) -> None:
-        self._client, self._forbidden = client, forbidden
-
-    async def list(self, resource: Resource, *args: Any, **more: Any) -> Any:
-        return await self._call(self._client.list, resource, *args, **more)
-
-    async def get(self, resource: Resource, *args: Any, **more: Any) -> Any:
-        return await self._call(self._client.get, resource, *args, **more)
-
-    async def _call(self, call: Any, resource: Resource, *args: Any, **more: Any) -> Any:
-        if resource in self._forbidden:
-            raise Forbidden(403, "Forbidden", f"{resource.plural} is forbidden")
-        return await call(resource, *args, **more)
-
-
 async def test_without_the_rights_to_what_makes_its_pods_a_group_is_known_and_without_pods_nobody_needs_them(
-    vllm: StoredLeaderWorkerSet,
+    vllm: StoredLeaderWorkerSet, cli: CliShell, embedded_plane: Embedded
 ) -> None:
-    client = cast("Client", Limited(vllm.client, STATEFUL_SETS, LEADER_WORKER_SETS))
-    where = f"in namespace {vllm.namespace}"
-    lacks = [f"cannot list {it} {where}" for it in ("statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io")]
-    for namespace, known, missing in ((vllm.namespace, [("vllm/0", 2), ("vllm/1", 1)], lacks), ("default", [], [])):
-        rights = Permissions()
-        source = GangSource(client, namespace, rights, of=tuple(SOURCES.values()))
-        await source.load()
-        assert [(it.name, it.explained().started) for it in source.gangs()] == known
-        assert [it.partition(": ")[0] for it in rights.missing] == missing
-    groups = await fetch_groups(NamespaceReader(client, vllm.namespace, Permissions()), "vllm")
-    assert groups.outcome(0.0).message == "1 of 2 groups have started"
+    for kind in (STATEFUL_SETS, LEADER_WORKER_SETS):
+        embedded_plane.faults.fail(Match(kind, ("get", "list")), status=403, times=ALWAYS)
+    ran = await cli("get", "gangs", "--no-headers")
+    rows = [line.split()[2:5] for line in ran.out.splitlines()]
+    assert (ran.code, rows) == (0, [["vllm/0", "Released", "2/2"], ["vllm/1", "Waiting", "1/2"]])
+    for resource in ("statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io"):
+        assert f"cannot list {resource} in namespace {vllm.namespace}" in ran.err
+    assert "1 of 2 groups have started" in (await cli("why", "lws/vllm")).out
+    assert "cannot list" not in (await cli("get", "gangs", "-n", "default")).err

@@ -14,7 +14,7 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode
-from tests.fakes.cli_runner import CliShell, RunCli, Terminal
+from tests.fakes.cli_runner import CliShell, Terminal
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.object_view import ObjectView
 from tests.fakes.stored_gang import StoredJobSet
@@ -178,10 +178,3 @@ async def test_what_has_no_gate_cannot_be_opened(stored: StoredJobSet, cli: CliS
     ran = await cli(verb, "train", "--yes")
     assert (ran.code, f"error: {SUBJECT} cannot be opened: " in ran.err) == (1, True)
     assert (await noted(stored), await audit(stored)) == (None, [])
-
-
-@pytest.mark.parametrize("verb", ["release", "bypass"])
-def test_of_a_pod_group_it_says_what_there_is_instead(run: RunCli, verb: str) -> None:
-    ran = run(verb, "podgroup/ring", "-n", "team", "--context", "far", "--yes")
-    how = "`jobset-gate groups ungate ring -n team --context far` lets its pods be scheduled now"
-    assert (ran.code, "a pod group has no start barrier" in ran.err, how in ran.err) == (2, True, True)

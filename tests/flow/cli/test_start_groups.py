@@ -14,7 +14,7 @@ from tests.flow.cli.test_schemas import check
 from tests.plane.planes import Plane
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
-embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
+pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
 @pytest.fixture
@@ -26,7 +26,6 @@ async def ring(client: Client, namespace: str) -> StoredStartGroup:
     return made
 
 
-@embedded
 async def test_pods_that_ask_for_something_else_are_named(ring: StoredStartGroup, cli: CliShell) -> None:
     ring.notes = ring.notes | {names.START_SIZE: "3"}
     await ring.started(2, "")
@@ -36,7 +35,6 @@ async def test_pods_that_ask_for_something_else_are_named(ring: StoredStartGroup
     assert check("why", (await cli("why", "ring", "-o", "json")).out)["differing"] == ["ring-0", "ring-1"]
 
 
-@embedded
 async def test_pods_that_were_all_replaced_are_the_next_attempt_until_the_first_release(
     ring: StoredStartGroup, cli: CliShell
 ) -> None:
@@ -51,7 +49,6 @@ async def test_pods_that_were_all_replaced_are_the_next_attempt_until_the_first_
     )
 
 
-@embedded
 async def test_a_watch_outlasts_the_moment_without_pods(client: Client, namespace: str, plane: Plane) -> None:
     """A restart as a whole deletes all pods first."""
     made = StoredStartGroup(client, namespace)
@@ -66,7 +63,6 @@ async def test_a_watch_outlasts_the_moment_without_pods(client: Client, namespac
         assert "Waiting 0/2" in await watch.line()
 
 
-@embedded
 async def test_of_several_owners_one_has_to_be_named(
     ring: StoredStartGroup, client: Client, namespace: str, cli: CliShell
 ) -> None:
@@ -92,7 +88,6 @@ async def test_of_several_owners_one_has_to_be_named(
     assert [it["name"] for it in found["pods"]] == ["ring-0", "ring-1"]
 
 
-@embedded
 async def test_an_owner_whose_pods_are_all_gone_is_passed_over(
     ring: StoredStartGroup, client: Client, namespace: str, cli: CliShell
 ) -> None:
@@ -103,7 +98,6 @@ async def test_an_owner_whose_pods_are_all_gone_is_passed_over(
     assert (await cli("why", "ring")).code == 0
 
 
-@embedded
 async def test_release_writes_the_decision_with_its_members_and_annotates_the_pods(
     ring: StoredStartGroup, cli: CliShell
 ) -> None:
@@ -130,7 +124,6 @@ async def test_release_writes_the_decision_with_its_members_and_annotates_the_po
     assert (again.code, "unchanged: its gate is open already" in again.out) == (0, True)
 
 
-@embedded
 async def test_release_makes_the_config_map_where_there_is_none(ring: StoredStartGroup, cli: CliShell) -> None:
     await ring.client.delete(CONFIGMAPS, ring.config_map_name, ring.namespace)
     assert (await cli("release", "ring", "--yes")).code == 0
@@ -139,14 +132,12 @@ async def test_release_makes_the_config_map_where_there_is_none(ring: StoredStar
     assert made["metadata"]["ownerReferences"][0]["uid"] == ring.uid
 
 
-@embedded
 async def test_a_start_group_that_has_timed_out_is_not_released(ring: StoredStartGroup, cli: CliShell) -> None:
     await ring.decide(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "1/2 pods started")
     ran = await cli("release", "ring", "--yes")
     assert (ran.code, "that stands until it has other pods only: 1/2 pods started" in ran.err) == (1, True)
 
 
-@embedded
 async def test_bypass_is_refused_with_the_place_of_the_annotation(ring: StoredStartGroup, cli: CliShell) -> None:
     for name in ("startgroup/ring", "ring", "pod/ring-0"):
         ran = await cli("bypass", name, "--yes")
@@ -154,7 +145,6 @@ async def test_bypass_is_refused_with_the_place_of_the_annotation(ring: StoredSt
         assert f'put the annotation {names.BYPASS}: "true" into the pod template of its owner' in ran.err
 
 
-@embedded
 async def test_pods_without_an_owner_and_unknown_names_are_no_start_group(
     ring: StoredStartGroup, cli: CliShell
 ) -> None:

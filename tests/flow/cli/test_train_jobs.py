@@ -1,7 +1,6 @@
 """`trainjob/NAME`: the gang of the JobSet that Kubeflow Trainer has made of it."""
 
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -10,14 +9,7 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
-from tests.plane.planes import Plane
-
-
-@pytest.fixture
-async def stored(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
-    async with plane.client() as client:
-        yield await install_jobset_crd(client, namespace)
+from tests.fakes.stored_gang import StoredJobSet
 
 
 async def make_train_job(stored: StoredJobSet, **changes: object) -> None:

@@ -13,7 +13,7 @@ from jobset_gate.cli.fetch.outcome import GANG_GOALS
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.podgroups.record import AdmissionState
-from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
@@ -22,53 +22,48 @@ SUBJECT = "jobset.jobset.x-k8s.io/train"
 PATIENCE = "90s"
 
 
-@pytest.fixture
-def wait(cli: CliShell) -> CliShell:
-    return cli.command("wait")
-
-
-async def test_it_ends_well_when_the_gang_is_released_meanwhile(stored: StoredJobSet, wait: CliShell) -> None:
+async def test_it_ends_well_when_the_gang_is_released_meanwhile(stored: StoredJobSet, cli: CliShell) -> None:
     await stored.jobset()
-    waiting = asyncio.create_task(wait("jobset/train", "--for=released", f"--timeout={PATIENCE}"))
+    waiting = asyncio.create_task(cli("wait", "jobset/train", "--for=released", f"--timeout={PATIENCE}"))
     await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "2/2 pods started")
     ran = await waiting
     assert (ran.code, ran.out, ran.err) == (0, f"{SUBJECT} released: 2/2 pods started\n", "")
 
 
-async def test_the_other_outcome_is_a_failure_that_says_which(stored: StoredJobSet, wait: CliShell) -> None:
+async def test_the_other_outcome_is_a_failure_that_says_which(stored: StoredJobSet, cli: CliShell) -> None:
     await stored.jobset()
     await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
-    ran = await wait("train", "--timeout", PATIENCE)
+    ran = await cli("wait", "train", "--timeout", PATIENCE)
     shown = f"error: {SUBJECT} was not released but timed out: timed out after 300s: 1/2 pods started\n"
     assert (ran.code, ran.out, ran.err) == (1, "", shown)
-    ran = await wait("train", "--for=timedout")
+    ran = await cli("wait", "train", "--for=timedout")
     assert (ran.code, ran.out) == (0, f"{SUBJECT} timed out: timed out after 300s: 1/2 pods started\n")
 
 
 @pytest.mark.parametrize("cause", [names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED])
 async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(
-    stored: StoredJobSet, wait: CliShell, cause: str
+    stored: StoredJobSet, cli: CliShell, cause: str
 ) -> None:
     await stored.jobset()
     await stored.config_map(VerdictKind.RELEASE, cause, "late")
-    assert [(await wait("train", f"--for={it}")).code for it in sorted(GANG_GOALS)] == [0, 0]
+    assert [(await cli("wait", "train", f"--for={it}")).code for it in sorted(GANG_GOALS)] == [0, 0]
 
 
-async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(stored: StoredJobSet, wait: CliShell) -> None:
+async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(stored: StoredJobSet, cli: CliShell) -> None:
     await stored.jobset()
     await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED)
     body = {"status": {"restarts": 1}}
     await stored.client.patch(
         JOBSETS, "train", stored.namespace, body=body, patch=PatchType.MERGE, subresource="status"
     )
-    assert (await wait("train", "--timeout=0")).code == 3
+    assert (await cli("wait", "train", "--timeout=0")).code == 3
 
 
 async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(
-    stored: StoredJobSet, wait: CliShell
+    stored: StoredJobSet, cli: CliShell
 ) -> None:
     await stored.jobset()
-    ran = await wait("train", "moon", "jobset/sun", "--timeout=0")
+    ran = await cli("wait", "train", "moon", "jobset/sun", "--timeout=0")
     assert ran.code == 1
     where = f"in namespace {stored.namespace}"
     first, second, third = sorted(line for line in ran.err.splitlines() if line.startswith("error"))
@@ -78,81 +73,60 @@ async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(
 
 
 async def test_a_group_is_waited_for_until_it_is_opened_and_then_satisfied(
-    groups: StoredPodGroups, wait: CliShell
+    groups: StoredPodGroups, cli: CliShell
 ) -> None:
     await groups.group("ring", 2)
     await groups.held("ring", "a", "b")
-    opened = asyncio.create_task(wait("podgroup/ring", "--for=opened", f"--timeout={PATIENCE}"))
-    ran = await wait("gang/ring", "--timeout=0")
+    opened = asyncio.create_task(cli("wait", "podgroup/ring", "--for=opened", f"--timeout={PATIENCE}"))
+    ran = await cli("wait", "gang/ring", "--timeout=0")
     why = rf"`jobset-gate why podgroup/ring -n {groups.namespace} --kubeconfig \S+` says what it waits for"
     assert (ran.code, ran.out) == (3, "")
     assert re.search(f"error: podgroup/ring is not satisfied after 0s; {why}", ran.err)
     await groups.decide("ring", 2)
     ran = await opened
     assert (ran.code, ran.out.startswith("podgroup/ring opened: 0/2 pods are bound")) == (0, True)
-    satisfied = asyncio.create_task(wait("ring", f"--timeout={PATIENCE}"))
+    satisfied = asyncio.create_task(cli("wait", "ring", f"--timeout={PATIENCE}"))
     await groups.decide("ring", 2, satisfied=time.time())
     ran = await satisfied
     assert (ran.code, ran.out.startswith("podgroup/ring satisfied: ")) == (0, True)
 
 
 async def test_a_group_that_was_taken_back_has_timed_out_and_is_tried_again(
-    groups: StoredPodGroups, wait: CliShell
+    groups: StoredPodGroups, cli: CliShell
 ) -> None:
     back = groups.decided(
         "ring", stage=AdmissionState.ROLLING_BACK, rolled_back=1, why="1 of 2 pods were bound within 60s"
     )
     await groups.group("ring", 2, decided=back)
     await groups.held("ring", "a")
-    ran = await wait("podgroup/ring", "--for=timedout", "--timeout=0")
+    ran = await cli("wait", "podgroup/ring", "--for=timedout", "--timeout=0")
     assert (ran.code, ran.out.startswith("podgroup/ring timed out: ")) == (0, True)
-    assert (await wait("podgroup/ring", "--timeout=0")).code == 3
+    assert (await cli("wait", "podgroup/ring", "--timeout=0")).code == 3
     given_up = groups.decided("star", stage=AdmissionState.CLOSED, retry=False, rolled_back=1, why="it took too long")
     await groups.group("star", 2, decided=given_up)
-    ran = await wait("podgroup/star", "--timeout", PATIENCE)
+    ran = await cli("wait", "podgroup/star", "--timeout", PATIENCE)
     assert (ran.code, "error: podgroup/star was not satisfied but timed out: " in ran.err) == (1, True)
 
 
-async def test_a_group_that_is_not_there_is_not_waited_for(groups: StoredPodGroups, wait: CliShell) -> None:
-    ran = await wait("podgroup/moon", "--timeout", PATIENCE)
-    assert (ran.code, ran.err) == (1, f"error: pod group moon not found in namespace {groups.namespace}\n")
-
-
-async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJobSet, wait: CliShell) -> None:
+async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJobSet, cli: CliShell) -> None:
     await stored.jobset()
     body: dict[str, Any] = {"status": {"terminalState": "Failed"}}
     await stored.client.patch(
         JOBSETS, "train", stored.namespace, body=body, patch=PatchType.MERGE, subresource="status"
     )
-    ran = await wait("train", "--timeout", PATIENCE)
+    ran = await cli("wait", "train", "--timeout", PATIENCE)
     assert (ran.code, "has finished, and what was decided is not known any more" in ran.err) == (1, True)
     await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "2/2 pods started")
-    assert (await wait("train", "--timeout", PATIENCE)).code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (("pod/x", "--for=opened"), "a pod's gate is released or timedout, not opened"),
-        (("podgroup/x", "--for=released"), "a pod group is opened, and satisfied"),
-        (("jobset/x", "--for=opened"), "a JobSet's gate is released or timedout, not opened"),
-        (("train", "--timeout=soon"), "'soon' is not a duration such as 30s, 5m or 1h30m"),
-        (("train", "--for=ready"), "--for"),
-        ((), "NAME"),
-    ],
-)
-def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> None:
-    ran = run("wait", *arguments)
-    assert (ran.code, shown in ran.err) == (2, True)
+    assert (await cli("wait", "train", "--timeout", PATIENCE)).code == 0
 
 
 async def test_without_a_right_to_configmaps_the_condition_tells(
-    stored: StoredJobSet, wait: CliShell, limited: LimitedUser
+    stored: StoredJobSet, cli: CliShell, limited: LimitedUser
 ) -> None:
     await stored.jobset()
     rule = {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list", "watch"]}
     config = await limited([rule])
-    waiting = asyncio.create_task(wait.user(config)("train", "--timeout", PATIENCE))
+    waiting = asyncio.create_task(cli.user(config)("wait", "train", "--timeout", PATIENCE))
     await stored.condition(names.REASON_STARTED, f"2/2 pods started (uid {stored.uid}, attempt 0, epoch 0)", "True")
     ran = await waiting
     assert (ran.code, ran.out) == (0, f"{SUBJECT} released: 2/2 pods started\n")
