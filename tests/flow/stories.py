@@ -99,9 +99,10 @@ async def timed_out(stage: Environment) -> None:
 
 
 async def an_unrelated_configmap_has_its_name(stage: Environment) -> None:
-    await stage.client.create(CONFIGMAPS, _config_map(stage, "taken", {}, {}))
+    theirs = await stage.client.create(CONFIGMAPS, _config_map(stage, "taken", {}, {}))
     await stage.apply(manifests.gang("taken", jobs=1, pods=2))
     await stage.until_condition("taken", names.REASON_CONFIG_MAP_CONFLICT)
+    assert await stage.config_map("taken") == theirs
     await out_of_the_way(stage, "taken")
 
 

@@ -7,7 +7,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.fakes.eventually import PATIENCE
@@ -176,29 +176,3 @@ async def test_the_same_name_again_starts_closed(stage: Environment) -> None:
     new = await stage.config_map(GANG)
     assert new is not None
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
-
-
-async def test_an_orphaned_configmap_of_an_earlier_life_is_created_again(stage: Environment) -> None:
-    await stage.stop_controller()
-    await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
-    await stage.until_held(4)
-    await stage.client.create(
-        CONFIGMAPS,
-        {
-            "metadata": {
-                "name": names.config_map_name(GANG),
-                "namespace": stage.namespace,
-                "labels": {names.GATE: names.GATE_VALUE},
-                "annotations": {names.JOBSET_UID: "an-earlier-life"},
-            },
-            "data": {names.KEY_VERDICT: "release an-earlier-life 0 0 AllPodsStarted\n"},
-        },
-    )
-    stage.start_controller()
-    await stage.until_running(4)
-    jobset = await stage.jobset(GANG)
-    gate = await stage.config_map(GANG)
-    assert gate is not None
-    assert gate["metadata"]["annotations"][names.JOBSET_UID] == jobset["metadata"]["uid"]
-    assert gate["metadata"]["ownerReferences"][0]["uid"] == jobset["metadata"]["uid"]
-    assert not gate["metadata"]["ownerReferences"][0].get("blockOwnerDeletion")

@@ -1,18 +1,17 @@
-"""A plain Indexed Job is a gang of its own: start, timeout, failed index, suspension (K1, K4, K6, K7)."""
+"""A plain Indexed Job is a gang of its own: start, suspension, namesakes (K1, K4, K7)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import Verdict, VerdictKind
+from jobset_gate.barrier.model import Verdict
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import Invalid, is_stale_patch
-from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate.kube.resources import JOBS
 from jobset_gate.sources.table import JOB
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
@@ -20,7 +19,7 @@ from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import job
 from tests.fakes.object_view import ObjectView
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import Environment, Json, alive, condition, environment, held, runs
+from tests.flow.environment import Environment, Json, alive, condition, environment, runs
 from tests.plane.kinds import install_all
 from tests.plane.places import Binaries
 from tests.plane.planes import Real, fresh_name
@@ -37,10 +36,9 @@ class JobStage:
         self.stage = stage
         self.kubelets = stage.actors.kubelets
 
-    async def create(self, pods: int = 2, timeout: int | None = 300, **changes: Any) -> Json:
-        spec = {"parallelism": pods, "completions": pods, "backoffLimit": 0, **changes}
-        config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
-        made = job(name=RUN, namespace=self.stage.namespace, config=config, spec=spec)
+    async def create(self, pods: int = 2) -> Json:
+        spec = {"parallelism": pods, "completions": pods, "backoffLimit": 0}
+        made = job(name=RUN, namespace=self.stage.namespace, config={names.TIMEOUT_FIELD: 300}, spec=spec)
         return await self.stage.client.create(JOBS, made, self.stage.namespace)
 
     async def patch(self, body: Json, *, status: bool = False) -> Json:
@@ -60,10 +58,6 @@ class JobStage:
 
     async def until(self, holds: Callable[[Json], bool]) -> Json:
         return await self.stage.until_workload(RUN, holds, JOBS)
-
-    async def until_gone(self) -> None:
-        async with ObjectView(self.stage.client, JOBS, self.stage.namespace) as view:
-            await view.until(lambda jobs: not jobs, PATIENCE)
 
     async def until_condition(self, reason: str, text: str = "") -> Json:
         return await self.stage.until_condition(RUN, reason, text, JOBS)
@@ -106,7 +100,7 @@ async def test_no_main_container_starts_before_all_pods_have(run: JobStage) -> N
 
 async def test_a_jobset_and_a_job_of_one_name_are_two_gangs(run: JobStage) -> None:
     stuck = run.kubelets.inject_fault(PodFault(PodMatch(job_index=-1, index=1), unschedulable="no room"))
-    await run.create(pods=2)
+    await run.create()
     await run.stage.create(manifests.gang(RUN, jobs=1, pods=2))
     await run.stage.until_condition(RUN, names.REASON_STARTED, "all 2 pods started")
     await run.until_condition(names.REASON_WAITING, "1/2 pods started")
@@ -114,21 +108,8 @@ async def test_a_jobset_and_a_job_of_one_name_are_two_gangs(run: JobStage) -> No
     await run.stage.until_running(4)
 
 
-async def test_an_index_that_has_failed_for_good_ends_the_wait(run: JobStage) -> None:
-    run.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable="no room"))
-    await run.create(pods=3, timeout=None, backoffLimit=None, backoffLimitPerIndex=0)
-    pods = await run.stage.until_held(2)
-    (stuck,) = (pod for pod in pods if not held(pod))
-    failed = {"status": {"phase": "Failed", "reason": "Evicted", "message": "the node was low on memory"}}
-    where = stuck["metadata"]["name"], run.stage.namespace
-    await run.stage.client.patch(PODS, *where, body=failed, patch=PatchType.MERGE, subresource="status")
-    reported = await run.until_condition(names.REASON_INDEX_FAILED, "(1)")
-    assert reported["status"] == "False"
-    assert (await run.verdict()).kind is VerdictKind.TIMEOUT
-
-
 async def test_a_resumed_job_waits_again_for_all_its_pods(run: JobStage) -> None:
-    await run.create(pods=2)
+    await run.create()
     await run.stage.until_running(2)
     await run.suspend()
     await run.until_condition(names.REASON_WAITING, "suspended")
@@ -145,7 +126,7 @@ async def test_a_resumed_job_waits_again_for_all_its_pods(run: JobStage) -> None
 
 async def test_what_is_released_in_the_instant_of_a_suspension_opens_nothing_of_the_next_epoch(run: JobStage) -> None:
     stuck = run.kubelets.inject_fault(STUCK)
-    await run.create(pods=2)
+    await run.create()
     await run.stage.until_held(1)
     run.kubelets.clear_fault(stuck)
     await run.verdict()
@@ -160,12 +141,13 @@ async def test_what_is_released_in_the_instant_of_a_suspension_opens_nothing_of_
 
 
 async def test_the_same_name_again_waits_though_pods_of_the_job_before_run(run: JobStage) -> None:
-    await run.create(pods=2)
+    await run.create()
     old = {pod["metadata"]["uid"] for pod in await run.stage.until_running(2)}
     await run.stage.client.delete(JOBS, RUN, run.stage.namespace, propagation="Orphan")
-    await run.until_gone()
+    async with ObjectView(run.stage.client, JOBS, run.stage.namespace) as view:
+        await view.until(lambda jobs: not jobs, PATIENCE)
     stuck = run.kubelets.inject_fault(STUCK)
-    await run.create(pods=2)
+    await run.create()
     await run.until_condition(names.REASON_WAITING, "1/2 pods started")
     assert {pod["metadata"]["uid"] for pod in run.stage.pods.all() if runs(pod)} == old
     run.kubelets.clear_fault(stuck)
@@ -174,7 +156,7 @@ async def test_the_same_name_again_waits_though_pods_of_the_job_before_run(run: 
 
 async def test_a_start_that_the_job_controller_left_is_cleared(run: JobStage) -> None:
     """Kubernetes before 1.36 leaves it; here another client puts it back."""
-    await run.create(pods=2)
+    await run.create()
     await run.stage.until_running(2)
     await run.suspend()
     await run.patch({"status": {"startTime": "2026-08-01T10:00:00Z"}}, status=True)
@@ -213,7 +195,7 @@ async def older_stage(control_plane_binaries: Binaries) -> AsyncIterator[Environ
 @pytest.mark.real
 async def test_a_suspended_job_can_be_resumed_and_waits_again(older_stage: Environment) -> None:
     run = JobStage(older_stage)
-    await run.create(pods=2)
+    await run.create()
     await older_stage.until_running(2)
     await run.suspend()
     await run.resume()

@@ -6,9 +6,9 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate_demo.fake import manifests
-from jobset_gate_demo.fake.kubelet import FakeNode
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.object_view import ObjectView
+from tests.flow import stories
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, runs
 
@@ -39,29 +39,12 @@ async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Envi
     assert not (jobset.get("status") or {}).get("conditions")
 
 
-async def test_another_owners_configmap_is_never_touched_and_the_gang_says_so(stage: Environment) -> None:
-    foreign = {
-        "metadata": {"name": names.config_map_name(GANG), "namespace": stage.namespace},
-        "data": {"verdict": "mine"},
-    }
-    made = await stage.client.create(CONFIGMAPS, foreign)
-    await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-    await stage.until_held(2)
-    await stage.until_condition(GANG, names.REASON_CONFIG_MAP_CONFLICT)
-    gate = await stage.config_map(GANG)
+async def test_an_orphaned_configmap_of_an_earlier_life_is_created_again(stage: Environment) -> None:
+    await stories.an_earlier_lifes_configmap_has_its_name(stage)
+    jobset, gate = await stage.jobset("again"), await stage.config_map("again")
     assert gate is not None
-    assert gate["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-
-
-async def test_a_configmap_deleted_before_the_decision_is_created_again(make_stage: MakeEnvironment) -> None:
-    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
-        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-        await stage.client.delete(CONFIGMAPS, names.config_map_name(GANG), stage.namespace)
-        async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
-            await maps.until(lambda all_: any(names.KEY_WAITING_SINCE in one.get("data", {}) for one in all_), PATIENCE)
-        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
-        await stage.until_running(4)
+    (owner,) = gate["metadata"]["ownerReferences"]
+    assert owner["uid"] == gate["metadata"]["annotations"][names.JOBSET_UID] == jobset["metadata"]["uid"]
 
 
 async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Environment) -> None:

@@ -1,10 +1,13 @@
-"""A trace of each gang reaches a collector over OTLP/HTTP; a collector that is down delays no gang."""
+"""A trace of each gang reaches a collector over OTLP/HTTP.
+
+Of one that is down: tests/unit/cli/test_trace_exporter.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,27 +21,12 @@ from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, barrier, held
 
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
-EARLY = (FakeNode("early", pods=2),)
-
-
-@pytest.fixture(autouse=True)
-def _quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
 
 
 @pytest.fixture
 async def collector() -> AsyncIterator[OtlpCollector]:
     async with OtlpCollector() as started:
         yield started
-
-
-@asynccontextmanager
-async def exporting(endpoint: str | None) -> AsyncIterator[OTLPTraceExporter]:
-    exporter = OTLPTraceExporter(endpoint, "1.2.3", "replica-0")
-    try:
-        yield exporter
-    finally:
-        await asyncio.to_thread(exporter.stop)
 
 
 async def late_pod(stage: Environment) -> None:
@@ -63,10 +51,14 @@ def below(trace: list[ShownSpan], parent: ShownSpan) -> set[str]:
 async def test_a_gang_with_a_late_pod_is_one_trace_that_links_to_that_pod(
     make_stage: MakeEnvironment, collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=team-a")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "gates-of-team-a")
-    async with make_stage(controller=False, nodes=EARLY) as stage, exporting(None) as exporter:
+    async with AsyncExitStack() as stack:
+        exporter = OTLPTraceExporter(None, "1.2.3", "replica-0")
+        stack.push_async_callback(asyncio.to_thread, exporter.stop)
+        stage = await stack.enter_async_context(make_stage(controller=False, nodes=(FakeNode("early", pods=2),)))
         stage.start_controller(traces=exporter)
         await late_pod(stage)
         trace = await collector.trace_of("train")
@@ -86,21 +78,3 @@ async def test_a_gang_with_a_late_pod_is_one_trace_that_links_to_that_pod(
     assert collector.headers[0]["x-tenant"] == "team-a"
     assert collector.services[0]["service.name"] == "gates-of-team-a"
     assert collector.services[0]["service.version"] == "1.2.3"
-
-
-async def test_a_gang_is_released_though_the_collector_is_down_which_is_logged(
-    make_stage: MakeEnvironment, unused_tcp_port_factory: Callable[[], int], caplog: pytest.LogCaptureFixture
-) -> None:
-    async with (
-        make_stage(controller=False) as stage,
-        exporting(f"http://127.0.0.1:{unused_tcp_port_factory()}") as exporter,
-    ):
-        stage.start_controller(traces=exporter)
-        for name in ("first", "second"):
-            await stage.create(manifests.gang(name, jobs=1, pods=2))
-        await stage.until_running(4)
-
-        async def is_logged() -> bool:
-            return any(it.name.startswith("opentelemetry") for it in caplog.records)
-
-        await eventually(is_logged, lambda: "nothing is logged")

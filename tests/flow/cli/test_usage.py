@@ -22,7 +22,7 @@ WRONG = {
     "wait train --for=ready": "--for",
     "wait train --timeout=soon": "'soon' is not a duration such as 30s, 5m or 1h30m",
     "why jobset/ --server=http://127.0.0.1:1": "error: jobset/: a name is missing",
-    "why node/x --server=http://127.0.0.1:1": "error: node/x: no such kind: node (known are NAME, jobset/NAME, job/NAME, ",
+    "why node/x --server=http://127.0.0.1:1": "error: node/x: no such kind: node (known are NAME, jobset/NAME, ",
 }
 
 

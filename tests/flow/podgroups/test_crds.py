@@ -54,7 +54,8 @@ class LoggedOutcomes:
 
     def problem(self, name: str) -> str | None:
         """The last one."""
-        return [it.get("trouble") for it in self._logged if it.get("crd") == name][-1]
+        found: list[str | None] = [it.get("trouble") for it in self._logged if it.get("crd") == name]
+        return found[-1]
 
     async def until(self, name: str, *wanted: PodGroupCrdOutcome) -> None:
         """Until it says these, one after the other; what lies between does not matter."""

@@ -31,7 +31,7 @@ async def test_a_status_that_another_controller_writes_is_only_read(make_stage: 
         await stage.make_group(RING, 2)
         theirs = {"phase": "Scheduling", "running": 7}
         where = (POD_GROUPS[names.PLUGINS_GROUP], RING, stage.namespace)
-        how = {"patch": PatchType.MERGE, "subresource": "status", "field_manager": "coscheduler"}
+        how: Json = {"patch": PatchType.MERGE, "subresource": "status", "field_manager": "coscheduler"}
         await stage.client.patch(*where, body={"status": theirs}, **how)
         await stage.create(*(manifests.pod(name, RING) for name in "ab"))
         reported = await stage.until_event(RING, names.REASON_STATUS_NOT_OURS)

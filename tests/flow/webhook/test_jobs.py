@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict
-from jobset_gate.kube.resources import JOBS, PODS, Resource
+from jobset_gate.kube.resources import JOBS, Resource
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes.admission_server import AdmittedObjects, registered
 from tests.fakes.eventually import PATIENCE
@@ -34,10 +33,6 @@ class Jobs(AdmittedObjects):
         async with ObjectView(self.client, JOBS, self.namespace) as view:
             return next(iter(await view.until(lambda found: bool(found) and all(map(holds, found)), PATIENCE)))
 
-    async def until_pods(self, holds: Callable[[list[Json]], bool]) -> list[Json]:
-        async with ObjectView(self.client, PODS, self.namespace) as view:
-            return list(await view.until(lambda pods: holds(list(pods)), PATIENCE))
-
 
 @pytest.fixture
 async def jobs(client: Client, namespace: str) -> AsyncIterator[Jobs]:
@@ -49,25 +44,10 @@ def epoch(found: Json) -> Any:
     return dig(found, *EPOCH)
 
 
-def all_of_epoch(number: str, pods: list[Json]) -> bool:
-    return [it["metadata"]["annotations"][names.EPOCH] for it in pods] == [number] * 4
-
-
 def is_idle(found: Json) -> bool:
     status = found.get("status") or {}
     conditions = {it["type"]: it["status"] for it in status.get("conditions") or ()}
     return conditions.get("Suspended") == "True" and not status.get("active") and "startTime" not in status
-
-
-async def test_each_resumption_is_a_new_epoch_and_its_pods_carry_it(jobs: Jobs) -> None:
-    await jobs.create(job())
-    for number in ("1", "2"):
-        await jobs.until_pods(lambda found: len(found) == 4)
-        before = await jobs.suspend()
-        await jobs.until(is_idle)
-        after = await jobs.suspend(False)
-        assert (epoch(before), epoch(after)) == (str(int(number) - 1), number)
-        await jobs.until_pods(partial(all_of_epoch, number))
 
 
 async def test_a_resumption_before_the_suspension_is_done_is_a_conflict(jobs: Jobs) -> None:
