@@ -59,6 +59,15 @@ def pod(name: str, owned_by: Json, *, size: int = 2, notes: Json | None = None, 
     }
 
 
+def stateful_set(name: str, replicas: int, *, size: int, notes: Json | None = None) -> Json:
+    """One whose pods are the start group `ring` of that size, all made at once."""
+    template = pod("", {}, size=size, notes=notes)
+    del template["metadata"]["name"], template["metadata"]["ownerReferences"]
+    selector = {"matchLabels": template["metadata"]["labels"]}
+    spec = {"replicas": replicas, "podManagementPolicy": "Parallel", "serviceName": name, "selector": selector}
+    return {"metadata": {"name": name}, "spec": spec | {"template": template}}
+
+
 def gated(given: Json, stream: str = "") -> Json:
     """The pod as the webhook has it stored. `stream`: base URL of the gate stream."""
     settings = Settings(barrier=Barrier(stream_url=stream or None, grace_seconds=GRACE_SECONDS))

@@ -34,7 +34,6 @@ from tests.fakes.eventually import PATIENCE
 from tests.fakes.object_view import ObjectView
 from tests.flow.service import Service
 from tests.plane.planes import Plane
-from webhook.server import WebhookServer
 
 QUICK = Behaviour(
     configmap_sync=1.0,
@@ -129,7 +128,6 @@ class Environment(BaseEnvironment):
 
     actors: Actors
     service: Service
-    admission_servers: list[WebhookServer] = field(default_factory=list)
 
     @override
     def options(self) -> Json:
@@ -141,12 +139,9 @@ class Environment(BaseEnvironment):
         """As a user does it: see `server_side_apply`."""
         await server_side_apply(self.client, manifest, self.namespace)
 
-    async def kubectl_apply(self, manifest: Mapping[str, Any], *flags: str) -> str:
+    async def kubectl_apply(self, manifest: Mapping[str, Any]) -> None:
         """By the program itself, with the strict validation that is kubectl's default."""
-        ran = await self.plane.kubectl(
-            "apply", "-n", self.namespace, "-f", "-", *flags, stdin=self.in_namespace(manifest)
-        )
-        return ran.stdout
+        await self.plane.kubectl("apply", "-n", self.namespace, "-f", "-", stdin=self.in_namespace(manifest))
 
     async def create(self, manifest: Mapping[str, Any]) -> Json:
         return await self.client.create(JOBSETS, self.in_namespace(manifest), self.namespace)
@@ -279,8 +274,9 @@ async def environment(
         stage = Environment(plane, namespace, client, pods, actors, service, replicas=replicas)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
+            # For the stage's namespace alone: other tests share the API server.
             wanted = with_stream(settings or Settings(), service.url if stream else None)
-            await stack.enter_async_context(serve_admission(stage, wanted))
+            await stack.enter_async_context(registered(client, namespace, wanted))
         if controller:
             stage.start_controller()
         yield stage
@@ -288,14 +284,6 @@ async def environment(
 
 def with_stream(settings: Settings, url: str | None) -> Settings:
     return msgspec.structs.replace(settings, barrier=msgspec.structs.replace(settings.barrier, stream_url=url))
-
-
-@asynccontextmanager
-async def serve_admission(stage: Environment, settings: Settings) -> AsyncIterator[WebhookServer]:
-    """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
-    async with registered(stage.client, stage.namespace, settings) as server:
-        stage.admission_servers.append(server)
-        yield server
 
 
 async def in_force(stage: Environment) -> None:

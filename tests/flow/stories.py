@@ -18,7 +18,7 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate_demo.fake import jobset_crd, manifests
 from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
-from tests.fakes import lws_standin
+from tests.fakes import lws_standin, start_groups
 from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.jobs import job
 from tests.fakes.leader_worker_sets import NAME, leader_worker_set
@@ -131,16 +131,7 @@ async def a_job_is_a_gang(stage: Environment) -> None:
 
 async def a_start_group_starts(stage: Environment) -> None:
     """First its StatefulSet has too few replicas, which is read of it. Its state is on its ConfigMap."""
-    meta: Json = {"labels": {names.START_GROUP: "ring"}, "annotations": {names.START_SIZE: "3"}}
-    containers = [{"name": "main", "image": "registry.test/app:1"}]
-    spec = {
-        "replicas": 2,
-        "podManagementPolicy": "Parallel",
-        "serviceName": "ring",
-        "selector": {"matchLabels": meta["labels"]},
-        "template": {"metadata": meta, "spec": {"containers": containers}},
-    }
-    await stage.client.create(STATEFUL_SETS, {"metadata": {"name": "starts"}, "spec": spec}, stage.namespace)
+    await stage.client.create(STATEFUL_SETS, start_groups.stateful_set("starts", 2, size=3), stage.namespace)
     marked = f"{names.START_GROUP}=ring"
 
     async def cannot_gather() -> bool:

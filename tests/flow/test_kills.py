@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -25,25 +24,7 @@ verdict and the write after it: the random schedules kill controllers elsewhere.
 SLOW_VOLUMES = replace(QUICK, configmap_sync=3.0)
 
 
-class Decisions:
-    """Every verdict that ever stood in the gang's ConfigMap, in order, as its watch shows them."""
-
-    def __init__(self, view: ObjectView, gang: str) -> None:
-        self.seen: list[str] = []
-        self._view, self._name = view, names.config_map_name(gang)
-
-    def note(self, maps: list[Json]) -> bool:
-        for one in (one for one in maps if one["metadata"]["name"] == self._name):
-            text = one.get("data", {}).get(names.KEY_VERDICT, "").partition("\n")[0]
-            if text and (not self.seen or self.seen[-1] != text):
-                self.seen.append(text)
-        return False
-
-    async def run(self) -> None:
-        await self._view.until(self.note, 3600)
-
-
-async def until_dead_or(stage: Environment, fate: CrashPoint, end: asyncio.Task[object]) -> None:
+async def until_dead_or(fate: CrashPoint, end: asyncio.Task[object]) -> None:
     """Until the controller is dead, or the gang came to its end without it reaching that write."""
     dead = asyncio.create_task(fate.dead.wait())
     await asyncio.wait((dead, end), return_when=asyncio.FIRST_COMPLETED)
@@ -79,12 +60,17 @@ async def run_one(stage: Environment, name: str, outcome: VerdictKind, fate: Cra
     config = {names.TIMEOUT_FIELD: 1 if stuck else 300}
     await stage.apply(manifests.jobset(name, replicated_jobs=[workers], config=config))
 
-    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
-        decisions = Decisions(maps, name)
-        noting = asyncio.create_task(decisions.run())
+    decisions: list[str] = []
+
+    def note(config_map: Json) -> None:
+        text = config_map.get("data", {}).get(names.KEY_VERDICT, "").partition("\n")[0]
+        if config_map["metadata"]["name"] == names.config_map_name(name) and text and text not in decisions[-1:]:
+            decisions.append(text)
+
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace, each=note):
         reason = names.REASON_TIMED_OUT if stuck else names.REASON_STARTED
         reported = asyncio.create_task(stage.until_condition(name, reason))
-        await until_dead_or(stage, fate, reported)
+        await until_dead_or(fate, reported)
         await stage.stop_controller()
 
         with pytest.MonkeyPatch.context() as alive:
@@ -93,13 +79,10 @@ async def run_one(stage: Environment, name: str, outcome: VerdictKind, fate: Cra
             await reported
             verdict = await stage.verdict(name)
             await stage.stop_controller()
-        noting.cancel()
-        with suppress(asyncio.CancelledError):
-            await noting
 
     assert verdict is not None, fate.writes
     assert verdict.kind is outcome
-    assert len(decisions.seen) == 1, f"decided more than once after {fate.writes}: {decisions.seen}"
+    assert len(decisions) == 1, f"decided more than once after {fate.writes}: {decisions}"
     assert [reason for reason, _ in await stage.events(name)] == [reason], fate.writes
     if stuck:
         stage.actors.kubelets.clear_fault(stuck)

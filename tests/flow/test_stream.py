@@ -11,6 +11,7 @@ from jobset_gate.kube.resources import LEASES, PODS, STATEFUL_SETS
 from jobset_gate.settings import Gangs, Settings
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode
+from tests.fakes import start_groups
 from tests.fakes.admission_server import registered_for_start_groups
 from tests.fakes.eventually import eventually
 from tests.flow.conftest import MakeEnvironment
@@ -111,7 +112,7 @@ async def test_the_stream_alone_starts_the_pods_of_a_stateful_set_under_another_
         first = stage.start_controller(identity="first", **lease)
         await stage.actors.until(first.leading.wait())
         second = stage.start_controller(identity="second", **lease)
-        await stage.client.create(STATEFUL_SETS, stateful_set(3), namespace)
+        await stage.client.create(STATEFUL_SETS, start_groups.stateful_set("set", 3, size=3), namespace)
         await stage.until_held(2)
         await stage.stop_controller()
         await stage.actors.until(second.leading.wait())
@@ -122,16 +123,3 @@ async def test_the_stream_alone_starts_the_pods_of_a_stateful_set_under_another_
         pods += await stage.until(lambda now: sum(runs(it) and it["metadata"]["uid"] not in gone for it in now) == 3)
         assert not patched(pods)
         assert stage.service.passed == 4
-
-
-def stateful_set(size: int) -> Json:
-    """All of its pods are one start group."""
-    meta: Json = {"labels": {names.START_GROUP: "ring"}, "annotations": {names.START_SIZE: str(size)}}
-    spec = {
-        "replicas": size,
-        "podManagementPolicy": "Parallel",
-        "serviceName": "set",
-        "selector": {"matchLabels": meta["labels"]},
-        "template": {"metadata": meta, "spec": {"containers": [manifests.container()]}},
-    }
-    return {"metadata": {"name": "set"}, "spec": spec}

@@ -11,6 +11,7 @@ from typing import Any, Final
 from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
 from tests.fakes.podgroups.objects import read_node
+from tests.flow.podgroups import environment
 
 Json = dict[str, Any]
 CASE: Final = "case.test/number"
@@ -163,12 +164,5 @@ def _toleration(rng: random.Random) -> Json:
 
 def node(name: str, shape: Mapping[str, Any]) -> Json:
     taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in shape["taints"]]
-    return {
-        "metadata": {"name": name, "labels": shape["labels"]},
-        "spec": {"taints": taints, "unschedulable": shape["unschedulable"]},
-        "status": {
-            "capacity": shape["room"],
-            "allocatable": shape["room"],
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
+    spec = {"taints": taints, "unschedulable": shape["unschedulable"]}
+    return environment.node(name, shape["room"], shape["labels"]) | {"spec": spec}

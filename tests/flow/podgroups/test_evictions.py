@@ -1,36 +1,183 @@
 """Groups that are taken back under the real Job controller and scheduler: no Job fails, none counts a failure (G4)."""
 
 import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from controllers.podgroups.evictor import Evictor
+from controllers.podgroups.evictor import EvictionResult, Evictor
 from jobset_gate import names
 from jobset_gate.kube import client as kube
+from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, PODS
-from jobset_gate.podgroups.model import Format, group_label
+from jobset_gate.podgroups import decode
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.fakes.crash_point import CrashPoint
 from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated
+from tests.fakes.podgroups.objects import record
+from tests.fakes.podgroups.snapshots import group_snapshot
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.evictions import (
-    GANG,
-    POLICIES,
-    Json,
-    ManualEviction,
-    add_finalizers,
-    all_held,
-    indexes,
-    job,
-    living,
-    placed,
-    remove_finalizers,
-    uids,
-    unharmed_owner,
-)
+
+Json = dict[str, Any]
+GANG = "ring"
+KEEP_FINALIZER = "test.jobset-gate.dev/stays"
+"""A finalizer: a pod that has ended stays a while, as one whose kubelet has much to clear away."""
+OPENED_AT = 1_700_000_000.0
+
+
+@dataclass
+class ManualEviction:
+    """One generation of the gang of a stage. Its pods are those that the webhook holds for it."""
+
+    stage: GroupEnvironment
+    generation: int = 1
+    minimum: int = 4
+
+    @property
+    def key(self) -> PodGroupKey:
+        return PodGroupKey(flavor=Flavor.ALIBABA, namespace=self.stage.namespace, name=GANG)
+
+    @property
+    def record(self) -> AdmissionRecord:
+        return record((self.key, self.generation), stage=AdmissionState.ROLLING_BACK, minimum=self.minimum)
+
+    async def open(self, pods: Iterable[Json]) -> None:
+
+        async def one(pod: Json) -> None:
+            meta = pod["metadata"]
+            body = {
+                "metadata": {
+                    "uid": meta["uid"],
+                    "annotations": {names.POD_GROUP_OPENED: decode.format_opened(self.generation, OPENED_AT)},
+                },
+                "spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]},
+            }
+            await self.stage.client.patch(PODS, meta["name"], meta["namespace"], body=body, patch=PatchType.STRATEGIC)
+
+        await asyncio.gather(*map(one, pods))
+
+    async def seen(self) -> GroupSnapshot:
+        """As the index would have it, but never late."""
+        of_ours = f"{names.POD_GROUP_LABEL}={group_label(self.key)}"
+        listed = await self.stage.client.list(PODS, self.stage.namespace, label_selector=of_ours)
+        return group_snapshot(*listed["items"], of=self.key, record=self.record)
+
+    async def roll_back(self, client: Client | None = None) -> EvictionResult:
+        """All steps: another one whenever the pods have changed, as the controller does it."""
+        rollbacks = Evictor(client or self.stage.client)
+        while True:
+            answer = await rollbacks.advance_eviction([await self.seen()], self.record)
+            if isinstance(answer, EvictionResult):
+                return answer
+            await self._changed(answer)
+
+    async def resume(self) -> None:
+        """What follows once the decision is closed."""
+        evictor, label = Evictor(self.stage.client), group_label(self.key)
+        await evictor.resume_owners(label, self.generation, self.stage.namespace)
+
+    async def _changed(self, at_most: float) -> None:
+        before = [one["metadata"]["resourceVersion"] for one in self.stage.pods.all()]
+        try:
+            await self.stage.until(
+                lambda pods: [one["metadata"]["resourceVersion"] for one in pods] != before, max(at_most, 0.01)
+            )
+        except TimeoutError:
+            return
+
+
+def job(name: str, pods: int, rules: Sequence[Json]) -> Json:
+    policy = {"podFailurePolicy": {"rules": rules}} if rules else {}
+    return manifests.job(name, GANG, pods, Format.ALIBABA, pods, **policy)
+
+
+def fails(operator: str, *values: int) -> Json:
+    return {"action": "FailJob", "onExitCodes": {"operator": operator, "values": values}}
+
+
+DISRUPTED = {"action": "Ignore", "onPodConditions": [{"type": names.DISRUPTION_TARGET, "status": "True"}]}
+POLICIES = {
+    "no policy": [],
+    "fails on any code": [fails("NotIn", 0)],
+    "fails on 143": [fails("In", 137, 143)],
+    "ignores disruptions first": [DISRUPTED, fails("NotIn", 0)],
+}
+
+
+# --- What becomes of them --------------------------------------------------------------------------------------------
+
+
+async def add_finalizers(stage: GroupEnvironment) -> None:
+    """From now on the pods that have a node stay when they have ended, until remove_finalizers()."""
+    body = {"metadata": {"finalizers": [KEEP_FINALIZER]}}
+    for pod in filter(bound, (await stage.client.list(PODS, stage.namespace))["items"]):
+        await stage.client.patch(PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC)
+
+
+async def remove_finalizers(stage: GroupEnvironment) -> None:
+    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [KEEP_FINALIZER]}}
+    for pod in (await stage.client.list(PODS, stage.namespace))["items"]:
+        if KEEP_FINALIZER in pod["metadata"].get("finalizers", ()):
+            await stage.client.patch(
+                PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC
+            )
+
+
+def living(pods: Sequence[Json]) -> list[Json]:
+    """Those that are there and neither end nor have ended."""
+    over = ("Failed", "Succeeded")
+    return [
+        one
+        for one in pods
+        if "deletionTimestamp" not in one["metadata"] and one.get("status", {}).get("phase") not in over
+    ]
+
+
+def all_held(count: int, but: Iterable[str] = ()) -> Callable[[list[Json]], bool]:
+    """So many live, all behind our gate, none of them one of those UIDs."""
+    old = set(but)
+
+    def holds(pods: list[Json]) -> bool:
+        found = living(pods)
+        return len(found) == count and all(gated(one) and one["metadata"]["uid"] not in old for one in found)
+
+    return holds
+
+
+def indexes(pods: Sequence[Json]) -> list[str]:
+    return sorted(one["metadata"]["labels"][names.JOB_COMPLETION_INDEX] for one in living(pods))
+
+
+def uids(pods: Sequence[Json]) -> list[str]:
+    return [one["metadata"]["uid"] for one in pods]
+
+
+def placed(running: int, bound_: int, all_: int) -> Callable[[list[Json]], bool]:
+    """So many run, so many have a node, so many are there."""
+    return lambda pods: (sum(map(manifests.runs, pods)), sum(map(bound, pods)), len(pods)) == (running, bound_, all_)
+
+
+async def unharmed_owner(stage: GroupEnvironment, name: str) -> Json:
+    """The Job, whose nothing was counted and nothing of ours is left."""
+    found = await stage.client.get(JOBS, name, stage.namespace)
+    status, meta = found["status"], found["metadata"]
+    reported = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
+    assert not reported & {"Failed", "FailureTarget"}, reported
+    assert status.get("failed", 0) == 0
+    assert not found["spec"].get("suspend")
+    assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
+    return found
+
+
+# --- Tests ------------------------------------------------------------------------------------------------------------
 
 
 async def halfway(stage: GroupEnvironment, rolling: ManualEviction, policy: str) -> list[str]:
@@ -70,35 +217,29 @@ def owner(kind: str, replicas: int) -> Json:
     return manifests.owner(kind, manifests.job("web", GANG, replicas, Format.ALIBABA, replicas), **at_once)
 
 
-class DisruptedPods:
-    """Which pods had the condition at any time, and with which reason."""
-
-    def __init__(self) -> None:
-        self.reasons: dict[str, str] = {}
-
-    def note(self, pod: Json) -> None:
-        for one in pod.get("status", {}).get("conditions", ()):
-            if one["type"] == names.DISRUPTION_TARGET and one["status"] == "True":
-                self.reasons[pod["metadata"]["uid"]] = one["reason"]
-
-
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"])
 async def test_pods_of_other_controllers_are_disrupted_and_deleted_and_made_again(
     make_stage: MakeGroupEnvironment, kind: str
 ) -> None:
     """Bound or not. A StatefulSet's new pods have the old ones' names."""
     async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling, disrupted = ManualEviction(stage, minimum=3), DisruptedPods()
+        rolling, reasons = ManualEviction(stage, minimum=3), dict[str, str]()
+
+        def note(pod: Json) -> None:
+            for one in pod.get("status", {}).get("conditions", ()):
+                if one["type"] == names.DISRUPTION_TARGET and one["status"] == "True":
+                    reasons[pod["metadata"]["uid"]] = one["reason"]
+
         await stage.apply(owner(kind, 3))
         old = await stage.until(all_held(3))
         await rolling.open(old)
         await stage.until(placed(2, 2, 3))
-        async with ObjectView(stage.client, PODS, stage.namespace, each=disrupted.note):
+        async with ObjectView(stage.client, PODS, stage.namespace, each=note):
             rolled = await rolling.roll_back()
             await rolling.resume()
             await stage.until(all_held(3, but=uids(old)))
         assert rolled.blocked == ()
-        assert disrupted.reasons == dict.fromkeys(uids(old), names.REASON_DISRUPTED)
+        assert reasons == dict.fromkeys(uids(old), names.REASON_DISRUPTED)
 
 
 async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGroupEnvironment) -> None:
@@ -113,7 +254,7 @@ async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGr
         assert rolled.blocked == ("one", "two")
         assert rolled.why == "nobody would make them again, so they are left to you to delete: one, two"
         left = await stage.until(lambda pods: len(living(pods)) == 4 and set(uids(bare)) <= set(uids(living(pods))))
-        assert {one["metadata"]["name"] for one in living(left) if not manifests.gated(one)} == {"one", "two"}
+        assert {one["metadata"]["name"] for one in living(left) if not gated(one)} == {"one", "two"}
         # Their user takes them away, and there is nothing left to be taken back.
         await stage.delete_pod("one")
         await stage.delete_pod("two")

@@ -44,11 +44,8 @@ def barriers(made: Json) -> list[str]:
 
 async def test_each_pod_of_a_stateful_set_gets_the_same_barrier_and_its_own_token(pods: Pods) -> None:
     """Also without the token of its ServiceAccount, and without the verdict that its template forges."""
-    template = start_groups.pod("", OWNER, size=3, notes={names.VERDICT: "release x 0 0 AllPodsStarted"})
-    del template["metadata"]["name"], template["metadata"]["ownerReferences"]
-    labels = template["metadata"]["labels"]
-    spec = {"replicas": 3, "podManagementPolicy": "Parallel", "selector": {"matchLabels": labels}, "serviceName": "s"}
-    body = {"metadata": {"name": "set"}, "spec": spec | {"template": template}}
+    forged = {names.VERDICT: "release x 0 0 AllPodsStarted"}
+    body = start_groups.stateful_set("set", 3, size=3, notes=forged)
     await pods.client.create(STATEFUL_SETS, body, pods.namespace)
     async with ObjectView(pods.client, PODS, pods.namespace) as view:
         found = list(await view.until(lambda it: len(it) == 3, PATIENCE))
