@@ -1,17 +1,15 @@
 """What there is to see in a cluster of the tests."""
 
-from typing import Any, Final
+from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey, PendingReason, PodSeen, VerdictKind
-from tests.fakes import gangs, wire_objects
+from tests.fakes import gangs
 from tests.fakes.podgroups import snapshots
 from tests.fakes.podgroups.objects import pod as group_pod
 from tests.fakes.podgroups.objects import pod_group
 from tests.fakes.served_page import ServedPage
-from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK
-
-Json = dict[str, Any]
+from tests.fakes.wire_objects import TEN_O_CLOCK
 
 STARTED: Final = TEN_O_CLOCK + 30
 NOW: Final = TEN_O_CLOCK + 60
@@ -50,19 +48,3 @@ def everything(stage: ServedPage) -> None:
 def a_group(stage: ServedPage) -> None:
     """Two pods are held for a third."""
     stage.groups.put(snapshots.group_snapshot(group_pod("p0"), group_pod("p1"), group=pod_group()))
-
-
-def raw_pod(gang: str, index: int, *, started: bool) -> Json:
-    """As the API server shows it, for the picture."""
-    state: Json = {"running": snapshots.timestamp(STARTED)} if started else {"waiting": "PodInitializing"}
-    labels = {
-        names.JS_NAME: gang,
-        names.JS_UID: f"{TEAM}-{gang}",
-        names.JS_JOB_INDEX: "0",
-        names.JS_RESTART_ATTEMPT: "0",
-        names.JOB_COMPLETION_INDEX: str(index),
-    }
-    meta = {"name": f"{gang}-workers-0-{index}-x7k2p", "uid": f"{gang}-{index}"}
-    notes = {names.JOB_COMPLETION_INDEX: str(index), names.EPOCH: "0"}
-    made = wire_objects.pod(wire_objects.status(BARRIER, **state), labels=labels, notes=notes, meta=meta)
-    return {**made, "metadata": {**made["metadata"], **meta}}

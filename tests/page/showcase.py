@@ -53,7 +53,7 @@ def gang(
         for part, steps in parts.items()
     ]
     pods = [
-        _pod(GangKey(namespace, name), part, index, created, it)
+        raw_pod(GangKey(namespace, name), part, index, created, it)
         for part, steps in parts.items()
         for index, it in enumerate(steps)
     ]
@@ -129,7 +129,7 @@ def crowd(stage: ServedPage) -> GangKey:
     )
 
 
-def _pod(key: GangKey, part: str, index: int, created: float, steps: Steps) -> Json:
+def raw_pod(key: GangKey, part: str, index: int, created: float, steps: Steps) -> Json:
     """As the API server shows it."""
     namespace, gang_name, _ = key
     states: Json = {"waiting": "PodInitializing"}

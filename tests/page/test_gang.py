@@ -8,6 +8,7 @@ from playwright.async_api import Browser, Route, expect
 
 from jobset_gate.barrier.model import GangKey, VerdictKind
 from tests.fakes.served_page import ServedPage
+from tests.fakes.wire_objects import TEN_O_CLOCK
 from tests.page import scenes, showcase
 from tests.page.browser import BrowserVisit, visiting
 
@@ -122,7 +123,8 @@ async def test_a_click_is_not_lost_while_the_timeline_is_drawn_again(stage: Serv
 
 async def test_without_javascript_it_is_all_there(browser: Browser, stage: ServedPage) -> None:
     scenes.everything(stage)
-    stage.api.pods = [scenes.raw_pod("waits", 0, started=True)]
+    key, here = GangKey(scenes.TEAM, "waits"), {"scheduled": 6, "started": 30}
+    stage.api.pods = [showcase.raw_pod(key, "workers", 0, TEN_O_CLOCK, here)]
     async with visiting(browser, base_url=stage.url, java_script_enabled=False) as visit:
         page = visit.page
         await visit.sign_in(stage, stage.api.admin())

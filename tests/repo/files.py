@@ -1,7 +1,9 @@
 """The project's own files, as a fresh clone would hold them."""
 
+import ast
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -20,3 +22,12 @@ def tracked() -> list[Path]:
 def shipped() -> list[Path]:
     """The Python files of the wheel."""
     return [path for path in tracked() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in PACKAGES]
+
+
+def strings(file: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of each string of the code, without docstrings."""
+    tree = ast.parse(file.read_text())
+    docs = {id(it.value) for it in ast.walk(tree) if isinstance(it, ast.Expr)}
+    for it in ast.walk(tree):
+        if isinstance(it, ast.Constant) and isinstance(it.value, str) and id(it) not in docs:
+            yield it.lineno, it.value

@@ -30,17 +30,17 @@ NOT_SHIPPED = "jobset_gate_demo/"
 """In the distribution jobset-gate-demo."""
 
 
-def built(folder: Path, project: Path) -> Path:
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(project)]
+def built(folder: Path, project: Path = ROOT, form: str = "wheel") -> Path:
+    command = [sys.executable, "-m", "build", f"--{form}", "--no-isolation", "--outdir", str(folder), str(project)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    (made,) = folder.iterdir()
+    return made
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("wheel"), ROOT)
+    return built(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +106,7 @@ def test_the_command_line_works_without_the_demo_and_names_what_to_install(
 
 def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_nothing_else(tmp_path: Path) -> None:
     """Not tests/webhook, nor the chart's templates of that name."""
-    build = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
-    ran = subprocess.run(build, capture_output=True, text=True, check=False)  # noqa: S603
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    (archive,) = tmp_path.glob("jobset_gate-*.tar.gz")
-    with tarfile.open(archive) as tar:
+    with tarfile.open(built(tmp_path, form="sdist")) as tar:
         files = {Path(*Path(member.name).parts[1:]) for member in tar.getmembers() if member.isfile()}
     assert [path for path in files if str(path).startswith(NOT_SHIPPED)] == []
     papers = {"pyproject.toml", "PKG-INFO", ".gitignore", "README.md", "CHANGELOG.md", "LICENSE"}

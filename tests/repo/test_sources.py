@@ -2,11 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from jobset_gate.sources.table import SOURCES
-from tests.repo.files import ROOT
+from tests.repo.files import ROOT, strings
 
 RULES = ("jobset_gate/barrier", "jobset_gate/explain", "jobset_gate/timeline")
 NO_RULES = {
@@ -31,19 +30,10 @@ def files() -> list[Path]:
     return [path for path in found if name_of(path) not in NO_RULES]
 
 
-def constants(path: Path) -> Iterator[str]:
-    """Texts of the code, without docstrings, which may give examples."""
-    tree = ast.parse(path.read_text())
-    prose = {id(it.value) for it in ast.walk(tree) if isinstance(it, ast.Expr)}
-    for it in ast.walk(tree):
-        if isinstance(it, ast.Constant) and isinstance(it.value, str) and id(it) not in prose:
-            yield it.value
-
-
 def test_the_rules_compare_with_no_name_of_a_source_and_import_none() -> None:
     marks = {text for it in SOURCES.values() for text in (it.name, it.kind, it.gated, it.config_map_suffix)}
     for path in files():
-        known = set(constants(path)) & (marks - {"Job", "true", ""})
+        known = {text for _, text in strings(path)} & (marks - {"Job", "true", ""})
         assert known <= ALLOWED.get(name_of(path), set()), path
         imports = [it for it in ast.walk(ast.parse(path.read_text())) if isinstance(it, ast.ImportFrom)]
         assert not any((it.module or "").startswith("jobset_gate.sources") for it in imports), path

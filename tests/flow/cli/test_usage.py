@@ -1,4 +1,4 @@
-"""What is typed wrong is refused with exit code 2 before any cluster is asked."""
+"""What is typed wrong is refused with exit code 2, without a request to any cluster."""
 
 import pytest
 
