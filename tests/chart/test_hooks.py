@@ -1,16 +1,14 @@
 """The Jobs after an uninstallation: one removes scheduling gates, one the CRD field where a value says so."""
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
 
 from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBS, MUTATING_WEBHOOKS, PODS
 from jobset_gate_demo.fake import jobset_crd
-from tests.chart.cluster import ChartRelease, fresh_release
+from tests.chart.cluster import fresh_release
 from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
 from tests.chart.hook_pods import as_program
 from tests.chart.test_settings import parse
@@ -83,29 +81,6 @@ def test_switched_off_nothing_names_the_crd(helm4: Helm) -> None:
 # --- On a real API server --------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def release(real_plane: Real, helm4: Helm) -> AsyncIterator[ChartRelease]:
-    async with fresh_release(real_plane, helm4) as made:
-        yield made
-
-
-async def has_field(client: Client) -> bool:
-    return names.CONFIG_FIELD in str(await client.get(CRDS, names.JOBSET_CRD))
-
-
-@pytest.mark.real
-async def test_the_field_goes_where_the_value_says_so(release: ChartRelease) -> None:
-    async with release.plane.client() as client:
-        await jobset_crd.install(client)
-        await crd_patcher.extend_crd(client)
-        await release.install(REMOVED)
-        assert await has_field(client)
-        await release.uninstall(hooks=as_program(release.plane.kubeconfig))
-        assert not await has_field(client)
-        await release.until_nothing_is_left()
-        assert (await client.list(JOBS, release.namespace))["items"] == []
-
-
 def gated_pod(name: str, *others: str) -> Json:
     gates = [{"name": gate} for gate in (names.POD_GROUP_GATE, *others)]
     return {
@@ -119,11 +94,11 @@ def gates(pod: Json) -> list[str]:
 
 
 @pytest.mark.real
-async def test_the_webhook_for_pods_is_deleted_first_then_the_gates(release: ChartRelease) -> None:
-    """The field stays, as no value says otherwise."""
+async def test_the_webhook_for_pods_is_deleted_first_then_the_gates(real_plane: Real, helm4: Helm) -> None:
+    """And the field, where the value says so; nothing is left."""
     there: set[str] = set()
-    command = as_program(release.plane.kubeconfig)
-    async with release.plane.client() as client:
+    command = as_program(real_plane.kubeconfig)
+    async with fresh_release(real_plane, helm4) as release, real_plane.client() as client:
 
         async def list_webhooks_then_run(pod: Json) -> None:
             there.update(one["metadata"]["name"] for one in (await client.list(MUTATING_WEBHOOKS))["items"])
@@ -131,14 +106,14 @@ async def test_the_webhook_for_pods_is_deleted_first_then_the_gates(release: Cha
 
         await jobset_crd.install(client)
         await crd_patcher.extend_crd(client)
-        await release.install()
+        await release.install(REMOVED)
         assert await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
         # The namespace of the release is exempt: here no program serves the webhook.
         for pod in (gated_pod("ours"), gated_pod("shared", "example.com/theirs")):
             await client.create(PODS, pod, release.namespace)
         await release.uninstall(hooks=list_webhooks_then_run)
         assert names.POD_WEBHOOK not in there
-        assert await has_field(client)
+        assert names.CONFIG_FIELD not in str(await client.get(CRDS, names.JOBSET_CRD))
         assert gates(await client.get(PODS, "ours", release.namespace)) == []
         assert gates(await client.get(PODS, "shared", release.namespace)) == ["example.com/theirs"]
         for name in ("ours", "shared"):

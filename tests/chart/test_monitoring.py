@@ -7,20 +7,18 @@ import pytest
 import yaml
 
 from tests.chart.helm import CHART, Helm, Json, RenderedObjects, at, merged
+from tests.chart.test_certificates import MODES
 
 MONITORS: Final = {
     "serviceMonitor": ("ServiceMonitor", "endpoints"),
     "podMonitor": ("PodMonitor", "podMetricsEndpoints"),
 }
-CA: Final = {
-    "own": ({}, "jobset-gate-ca"),
-    "certManager": (at("webhook.certificates.mode", "certManager"), "jobset-gate-webhook-tls"),
-    "secret": (at("webhook.certificates", {"mode": "secret", "secretName": "webhook-tls"}), "webhook-tls"),
-}
+CA: Final = {"own": "jobset-gate-ca", "certManager": "jobset-gate-webhook-tls", "secret": "webhook-tls"}
+"""Which Secret has it, by the mode of certificates."""
 
 
 def monitored(helm: Helm, monitor: str, **values: Any) -> RenderedObjects:
-    return helm.render(merged(at(f"metrics.{monitor}", {"enabled": True, **values})))
+    return helm.render(at(f"metrics.{monitor}", {"enabled": True, **values}))
 
 
 def endpoint(found: RenderedObjects, monitor: str, component: str) -> Json:
@@ -68,8 +66,8 @@ def test_a_service_monitor_selects_one_service_with_that_port(helm4: Helm, compo
 
 @pytest.mark.parametrize("monitor", MONITORS)
 def test_the_controller_is_scraped_in_plain_text_and_the_webhook_with_its_ca(helm4: Helm, monitor: str) -> None:
-    for values, secret in CA.values():
-        found = helm4.render(merged(values, at(f"metrics.{monitor}.enabled", True)))
+    for mode, secret in CA.items():
+        found = helm4.render(merged(MODES[mode], at(f"metrics.{monitor}.enabled", True)))
         assert endpoint(found, monitor, "controller")["scheme"] == "http"
         scraped = endpoint(found, monitor, "webhook")
         assert scraped["scheme"] == "https"

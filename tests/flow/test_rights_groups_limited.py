@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -29,8 +28,6 @@ MEMBER: Json = {
     "ownerReferences": [],
 }
 """Of a Job, and of another client, by the time that it is made: owners that are not there would take it with them."""
-THEIR_UID, JOB_UID = "their-uid", "uid-of-its-job"
-"""Stand for those owners."""
 STATUS = {"conditions": [{"type": "Ready", "status": "True"}]}
 BACK: Json = {names.POD_GROUP_TAKEN_BACK: "x.1"}
 
@@ -71,7 +68,6 @@ CHANGES: list[tuple[Json | None, Json, str | None]] = [
     # With the mark that its Job forgets it:
     (MEMBER, {"metadata": {"labels": {"more": "1"}, "annotations": BACK}}, None),
     (MEMBER, {"metadata": {"labels": {names.POD_GROUP_LABEL: None}, "annotations": BACK}}, None),
-    (MEMBER, {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": THEIR_UID}], "annotations": BACK}}, None),
     (MEMBER, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/theirs"], "annotations": BACK}}, None),
     (MEMBER, {"status": STATUS}, "status"),
     (MEMBER, {"status": {"phase": "Failed"}}, "status"),
@@ -81,43 +77,30 @@ CHANGES: list[tuple[Json | None, Json, str | None]] = [
 """The metadata of a pod, and what its account would do to it; whose subresource."""
 
 
-class Owners:
-    """Of the members of a namespace."""
+async def owner_references(client: Client, namespace: str) -> list[Json]:
+    """Of the members in a namespace: to an object of another client, and to their Job."""
+    found = []
+    job = manifests.job("theirs", "theirs", 1, suspend=True)
+    for resource, body in ((CONFIGMAPS, {"metadata": {"name": "theirs"}}), (JOBS, job)):
+        uid = (await client.create(resource, body, namespace))["metadata"]["uid"]
+        found.append({"apiVersion": resource.api_version, "kind": resource.kind, "name": "theirs", "uid": uid})
+    return found
 
-    def __init__(self, namespace: str, client: Client) -> None:
-        self._namespace, self._client = namespace, client
-        self.uids: dict[str, str] = {}
-        self.references: list[Json] = []
 
-    async def make(self) -> None:
-        job = manifests.job("theirs", "theirs", 1, suspend=True)
-        for uid, resource, body in ((THEIR_UID, CONFIGMAPS, {"metadata": {"name": "theirs"}}), (JOB_UID, JOBS, job)):
-            made = await self._client.create(resource, body, self._namespace)
-            self.uids[uid] = made["metadata"]["uid"]
-            its = {"apiVersion": resource.api_version, "kind": resource.kind, "name": "theirs"}
-            self.references.append({**its, "uid": self.uids[uid]})
-
-    def member(self, meta: Json | None) -> Json | None:
-        """The metadata with these owners, if it is a member's."""
-        return {**meta, "ownerReferences": self.references} if meta else None
-
-    def change(self, body: Json) -> Json:
-        """The same, with their UIDs."""
-        text = msgspec.json.encode(body).decode()
-        for stands_for, uid in self.uids.items():
-            text = text.replace(stands_for, uid)
-        return dict(msgspec.json.decode(text))
+def without_owner(uid: str) -> Json:
+    """With the mark that its Job forgets it."""
+    return {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": uid}], "annotations": BACK}}
 
 
 async def test_members_are_opened_and_taken_back_and_no_more(
     scheduled_plane: Real, release: Installed, theirs: str
 ) -> None:
     async with scheduled_plane.client() as admin, release.client(CONTROLLER) as controller:
-        owners = Owners(theirs, admin)
-        await owners.make()
-        for number, (meta, body, sub) in enumerate(CHANGES):
-            name, change = f"theirs-{number}", owners.change(body)
-            await admin.create(PODS, pod(name, owners.member(meta)), theirs)
+        owners = await owner_references(admin, theirs)
+        their_uid, job_uid = [it["uid"] for it in owners]
+        for number, (meta, change, sub) in enumerate([*CHANGES, (MEMBER, without_owner(their_uid), None)]):
+            name = f"theirs-{number}"
+            await admin.create(PODS, pod(name, meta and {**meta, "ownerReferences": owners}), theirs)
             with refused():
                 await controller.patch(PODS, name, theirs, body=change, patch=PatchType.STRATEGIC, subresource=sub)
             # Another client may: the policies bind the controller alone.
@@ -126,18 +109,13 @@ async def test_members_are_opened_and_taken_back_and_no_more(
         for name in ("theirs-0", "bare"):  # of no group; of nobody who would make it again
             with refused():
                 await controller.delete(PODS, name, theirs)
-        for body in (
-            {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}},
-            {
-                "metadata": {
-                    "labels": {"app": None},
-                    "annotations": BACK,
-                    "ownerReferences": [{"$patch": "delete", "uid": JOB_UID}],
-                    "$deleteFromPrimitiveList/finalizers": [names.JOB_TRACKING_FINALIZER],
-                }
-            },
-        ):
-            change = owners.change(body)
+        ungated: Json = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}}
+        forgotten = without_owner(job_uid)
+        forgotten["metadata"] |= {
+            "labels": {"app": None},
+            "$deleteFromPrimitiveList/finalizers": [names.JOB_TRACKING_FINALIZER],
+        }
+        for change in (ungated, forgotten):
             await controller.patch(PODS, "theirs-2", theirs, body=change, patch=PatchType.STRATEGIC, dry_run=True)
         await controller.delete(PODS, "theirs-2", theirs, grace_seconds=0)
 

@@ -31,16 +31,11 @@ def keys() -> Json:
     return jobset(config=False, notes={names.CONFIG: f'{{{message},"z":0,"z":0}}'})
 
 
-def replicas() -> Json:
-    return jobset(*({"name": f"n{index}", "template": {}} for index in range(14_000)))
-
-
 @pytest.mark.parametrize(
     ("hostile", "bound"),
     [
         (chains, "too many: a gated JobSet has at most 500 replicatedJobs"),
         (keys, "too long: must be at most 32768 bytes"),
-        (replicas, "too many: a gated JobSet has at most 500 replicatedJobs"),
     ],
 )
 async def test_a_hostile_jobset_is_refused_with_the_bound_while_others_are_admitted(
