@@ -157,9 +157,9 @@ class Environment(BaseEnvironment):
             with suppress(Conflict):
                 return await self.client.replace(JOBSETS, jobset)
 
-    async def pass_timeout(self, name: str, seconds: float = 300.0) -> None:
-        """So much later, and something changes on the JobSet, so that it is looked at."""
-        self.clock.forward(seconds)
+    async def pass_timeout(self, name: str) -> None:
+        """Five minutes later, and something changes on the JobSet, so that it is looked at."""
+        self.clock.forward(300)
         await self.merge(name, {"metadata": {"annotations": {"looked": "at"}}})
 
     async def suspend(self, name: str, *, suspended: bool = True) -> Json:

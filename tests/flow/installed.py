@@ -47,9 +47,9 @@ KEPT = ("Secret", "Lease")
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-async def rendered(namespace: str, *values: str, version: int = 4) -> list[Json]:
+async def rendered(namespace: str, *values: str) -> list[Json]:
     """What `helm template` makes of the chart with these `key=value`; hooks and tests included."""
-    command = [str(helm(version)), "template", RELEASE, str(CHART), "--namespace", namespace]
+    command = [str(helm(4)), "template", RELEASE, str(CHART), "--namespace", namespace]
     for value in values:
         command += ["--set", value]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
