@@ -65,6 +65,23 @@ async def test_two_groups_are_never_promised_the_same_room(cluster: InMemoryClus
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
 
 
+async def test_one_without_proof_is_tried_at_a_time_also_when_its_pods_are_replaced(cluster: InMemoryCluster) -> None:
+    add_node(cluster, cpu="2")
+    cluster.create_group("one", "a", "b", minimum=2, spec=BIG, meta=OWNED)
+    async with running_controller(cluster, PROBE):
+        await run_for()
+        cluster.create_group("two", "c", "d", minimum=2, spec=BIG, meta=OWNED)
+        cluster.bind("a")
+        for name, successor in ("ax", "by"):
+            cluster.remove(PODS, name)
+            await run_for(5)
+            cluster.create_group("one", successor, spec=BIG, meta=OWNED)
+            await run_for(5)
+        assert cluster.ungated_pods() == ["x", "y"]
+        await run_for(60)
+        assert cluster.ungated_pods() == ["c", "d"], "once the first is taken back"
+
+
 async def test_room_is_reserved_from_the_moment_of_the_choice(cluster: InMemoryCluster) -> None:
     """A group of higher priority comes for the same room while the record is being written."""
     add_node(cluster, cpu="4")
