@@ -131,7 +131,7 @@ class Evictor:
     # --- Details ---------------------------------------------------------------------------------------------------
 
     def _is_unchanged(self, last: _LastPlan, members: Iterable[MemberPod], record: AdmissionRecord) -> bool:
-        if monotonic() - last.at >= RECHECK_SECONDS:
+        if monotonic() >= last.at + RECHECK_SECONDS:
             return False
         generations = eviction.generations_by_label(record)
         evictable = {it.name for it in members if eviction.is_evictable(it, generations)}
