@@ -318,10 +318,6 @@ def held(pod: Json) -> bool:
     return alive(pod) and "running" in barrier(pod)
 
 
-def passed(pod: Json) -> bool:
-    return bool(barrier(pod).get("terminated", {}).get("exitCode") == 0)
-
-
 def runs(pod: Json) -> bool:
     """Its main containers run."""
     statuses = pod["status"].get("containerStatuses") or ()

@@ -68,33 +68,7 @@ async def test_announcements_complete_the_gang_before_any_kubelet_has_reported_a
         await eventually(all_passed)
 
 
-# --- Who leads -------------------------------------------------------------------------------------------------------
-
-
-async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(make_stage: MakeEnvironment) -> None:
-    async with make_stage(controller=False, behaviour=SILENT, nodes=(FakeNode("small", pods=3),)) as stage:
-        # The first gives the lease back in order, so a long one costs nothing and outlasts a slow machine.
-        lease = {"leader_elect": True, "retry": 0.4, "patch_concurrency": 0}
-        first = stage.start_controller(identity="first", **lease)
-        await stage.actors.until(first.leading.wait())
-        second = stage.start_controller(identity="second", **lease)
-        await stage.actors.until(second.serving.wait())
-        assert not second.stream_url
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
-        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-        # Weeks of gangs that came and went must not stand before those that wait when it takes over.
-        for metric in ("workqueue_depth", "workqueue_adds_total"):
-            assert second.options.registry.get_sample_value(metric, {"name": "gang", "controller": "gang"}) == 0
-        await stage.stop_controller()
-        assert not first.stream_url
-        await stage.actors.until(second.leading.wait())
-        held = await stage.client.get(LEASES, names.LEASE, stage.namespace)
-        assert held["spec"]["holderIdentity"] == "second"
-        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
-        await stage.until_running(4)
-
-
-# --- Pods that are gated one by one ----------------------------------------------------------------------------------
+# --- Who leads, of pods that are gated one by one --------------------------------------------------------------------
 
 
 @pytest.mark.real
@@ -112,10 +86,18 @@ async def test_the_stream_alone_starts_the_pods_of_a_stateful_set_under_another_
         first = stage.start_controller(identity="first", **lease)
         await stage.actors.until(first.leading.wait())
         second = stage.start_controller(identity="second", **lease)
+        await stage.actors.until(second.serving.wait())
+        assert not second.stream_url
         await stage.client.create(STATEFUL_SETS, start_groups.stateful_set("set", 3, size=3), namespace)
         await stage.until_held(2)
+        # Weeks of gangs that came and went must not stand before those that wait when it takes over.
+        for metric in ("workqueue_depth", "workqueue_adds_total"):
+            assert second.options.registry.get_sample_value(metric, {"name": "gang", "controller": "gang"}) == 0
         await stage.stop_controller()
+        assert not first.stream_url
         await stage.actors.until(second.leading.wait())
+        lead = await stage.client.get(LEASES, names.LEASE, namespace)
+        assert lead["spec"]["holderIdentity"] == "second"
         await stage.actors.kubelets.add_node(FakeNode(f"{namespace}-late", pods=10))
         pods = await stage.until_running(3)
         gone = {pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"] == "set-1"}

@@ -53,10 +53,6 @@ class ChildProgram:
                 start_new_session=True,  # Ctrl-C is for pytest, which then stops us in order
             )
 
-    @property
-    def pid(self) -> int:
-        return self._child.pid
-
     def check(self) -> None:
         """Died if it has ended."""
         if (code := self._child.poll()) is not None:
@@ -181,10 +177,6 @@ class RealPlane:
         if self._admin is None:
             raise RuntimeError("the control plane is not running")
         return self._admin
-
-    def log(self, program: str) -> str:
-        """All that a program has said so far."""
-        return (self.layout.folder / f"{program}.log").read_text(errors="replace")
 
     def requests(self, account: str, namespace: str) -> list[audit.AuditedRequest]:
         """All that a service account has asked the API server so far; of a plane that is `audited`."""
