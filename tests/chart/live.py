@@ -29,7 +29,7 @@ SERVICE = registration.ServiceReference("default", "jobset-gate-webhook")
 
 @dataclass(frozen=True, slots=True)
 class ScrapedMetric:
-    """One metric as it is scraped."""
+    """One metric as it is scraped, or as a document describes it."""
 
     type: str
     labels: frozenset[str]

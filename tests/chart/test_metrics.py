@@ -1,10 +1,10 @@
 """The reference and what the programs show say the same, in both directions; so do the alerts' names."""
 
 import re
-from dataclasses import dataclass
 
 from docs.make import metrics
 from tests.chart import live
+from tests.chart.live import ScrapedMetric
 from tests.chart.test_alerts import promtool, rules
 from tests.repo.files import ROOT
 
@@ -16,21 +16,13 @@ OF_THE_SCRAPE = {"cluster", "namespace", "instance", "job", "pod"}
 BOTH = frozenset({"controller", "webhook"})
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of one of the tables."""
-
-    type: str
-    labels: frozenset[str]
-    components: frozenset[str]
-
-
-def documented() -> dict[str, Row]:
+def documented() -> dict[str, ScrapedMetric]:
+    """The lines of the tables."""
     found = {}
     for name, kind, labels, where, _ in ROW.findall(PAGE):
         assert name not in found, f"{name} is there twice"
         components = BOTH if where == "both" else frozenset({where})
-        found[name] = Row(kind, frozenset(re.findall(r"`(\w+)`", labels)), components)
+        found[name] = ScrapedMetric(kind, frozenset(re.findall(r"`(\w+)`", labels)), components)
     return found
 
 

@@ -72,26 +72,32 @@ def test_the_defaults_of_the_chart_are_those_of_the_program(helm4: Helm, tmp_pat
     "values",
     [
         {
-            "barrier": {"image": "registry.example/tools/busybox:1.36@sha256:" + "a" * 64, "runAsUser": None},
-            "groups": {"enabled": False, "ways": ["kep-24", "alibaba"], "starvationSeconds": 0},
-        },
-        {
-            "barrier": {"runAsUser": 2**31 - 1, "runAsGroup": None, "graceSeconds": 86_400, "pollSeconds": 0.05},
-            "groups": {"schedulerNames": ["default-scheduler", "another.example"], "starvationSeconds": 1.5},
-        },
-        {
-            "barrier": {"image": "busybox:1.37", "maxWaitSeconds": 2**31 - 1, "pollSeconds": 3},
-            "groups": {"capacityCheck": "Probe", "waitSeconds": 2**31 - 1, "acrossNamespaces": True},
-        },
-        {
             "barrier": {
+                "image": "registry.example/tools/busybox:1.36@sha256:" + "a" * 64,
+                "runAsUser": 2**31 - 1,
+                "graceSeconds": 86_400,
+                "pollSeconds": 0.05,
                 "streamUrl": "http://gate.example:8080/base",
                 "resources": {"requests": {"cpu": "10m", "memory": 1048576}, "limits": {}},
             },
-            "groups": {"native": "On", "gateConcurrency": 1024},
+            "groups": {
+                "ways": ["kep-24", "alibaba"],
+                "schedulerNames": ["default-scheduler", "another.example"],
+                "capacityCheck": "Probe",
+                "starvationSeconds": 1.5,
+                "waitSeconds": 2**31 - 1,
+                "acrossNamespaces": True,
+                "native": "On",
+                "gateConcurrency": 1024,
+            },
+            "gangs": {"sources": ["jobset", "startgroup"], "podFailurePolicy": "Ignore"},
         },
-        {"gangs": {"sources": ["jobset", "startgroup"], "podFailurePolicy": "Ignore"}},
+        {
+            "barrier": {"runAsUser": None, "runAsGroup": None, "maxWaitSeconds": 2**31 - 1, "pollSeconds": 3},
+            "groups": {"enabled": False, "starvationSeconds": 0},
+        },
     ],
+    ids=["given", "switched off and nought"],
 )
 def test_values_of_barrier_and_groups_arrive(helm4: Helm, values: dict[str, Json], tmp_path: Path) -> None:
     found = msgspec.json.decode(msgspec.json.encode(read(helm4, values, tmp_path).admission))

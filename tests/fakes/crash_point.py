@@ -3,9 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
-
-from controllers import manager
 from jobset_gate.kube import client as kube
 
 
@@ -33,13 +30,19 @@ class CrashPoint:
         await self._never.wait()
         raise AssertionError("the dead do not write")
 
+    async def until_dead_or(self, end: asyncio.Task[object]) -> None:
+        """Until the process is dead, or has come to this end without reaching that write."""
+        dead = asyncio.create_task(self.dead.wait())
+        await asyncio.wait((dead, end), return_when=asyncio.FIRST_COMPLETED)
+        dead.cancel()
 
-def crash_controllers(monkeypatch: pytest.MonkeyPatch, fate: CrashPoint) -> None:
-    """Controllers started from now on have this fate."""
+
+def doomed_client(fate: CrashPoint) -> type[kube.Client]:
+    """The client of a process that has this fate."""
     original = kube.Client._send
 
     class Doomed(kube.Client):
         async def _send(self, call: Any, wanted: Any) -> Any:
             return await fate.send(original, self, call, wanted)
 
-    monkeypatch.setattr(manager, "Client", Doomed)
+    return Doomed

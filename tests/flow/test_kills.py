@@ -11,7 +11,7 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
-from tests.fakes.crash_point import CrashPoint, crash_controllers
+from tests.fakes.crash_point import CrashPoint, doomed_client
 from tests.fakes.object_view import ObjectView
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import QUICK, Environment, Json
@@ -22,13 +22,6 @@ WRITES = range(1, 9) if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else (3, 
 verdict and the write after it: the random schedules kill controllers elsewhere."""
 
 SLOW_VOLUMES = replace(QUICK, configmap_sync=3.0)
-
-
-async def until_dead_or(fate: CrashPoint, end: asyncio.Task[object]) -> None:
-    """Until the controller is dead, or the gang came to its end without it reaching that write."""
-    dead = asyncio.create_task(fate.dead.wait())
-    await asyncio.wait((dead, end), return_when=asyncio.FIRST_COMPLETED)
-    dead.cancel()
 
 
 @pytest.mark.parametrize("lands", [True, False], ids=["write lands", "write lost"])
@@ -42,7 +35,7 @@ async def test_killed_at_any_write_the_successor_finishes(
             name = f"{GANG}-{last_write}"
             with monkeypatch.context() as patched:
                 fate = CrashPoint(last_write=last_write, lands=lands)
-                crash_controllers(patched, fate)
+                patched.setattr("controllers.manager.Client", doomed_client(fate))
                 stage.start_controller()
                 await run_one(stage, name, outcome, fate)
             killed_at.append(fate.dead.is_set())
@@ -70,7 +63,7 @@ async def run_one(stage: Environment, name: str, outcome: VerdictKind, fate: Cra
     async with ObjectView(stage.client, CONFIGMAPS, stage.namespace, each=note):
         reason = names.REASON_TIMED_OUT if stuck else names.REASON_STARTED
         reported = asyncio.create_task(stage.until_condition(name, reason))
-        await until_dead_or(fate, reported)
+        await fate.until_dead_or(reported)
         await stage.stop_controller()
 
         with pytest.MonkeyPatch.context() as alive:

@@ -6,7 +6,6 @@ Of one that is down: tests/unit/cli/test_trace_exporter.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
@@ -21,12 +20,6 @@ from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, barrier, held
 
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
-
-
-@pytest.fixture
-async def collector() -> AsyncIterator[OtlpCollector]:
-    async with OtlpCollector() as started:
-        yield started
 
 
 async def late_pod(stage: Environment) -> None:
@@ -49,13 +42,14 @@ def below(trace: list[ShownSpan], parent: ShownSpan) -> set[str]:
 
 
 async def test_a_gang_with_a_late_pod_is_one_trace_that_links_to_that_pod(
-    make_stage: MakeEnvironment, collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch
+    make_stage: MakeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=team-a")
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "gates-of-team-a")
     async with AsyncExitStack() as stack:
+        collector = await stack.enter_async_context(OtlpCollector())
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=team-a")
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "gates-of-team-a")
         exporter = OTLPTraceExporter(None, "1.2.3", "replica-0")
         stack.push_async_callback(asyncio.to_thread, exporter.stop)
         stage = await stack.enter_async_context(make_stage(controller=False, nodes=(FakeNode("early", pods=2),)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import aiohttp
@@ -110,7 +110,6 @@ class Watched:
     """An open watch."""
 
     answer: aiohttp.ClientResponse
-    seen: list[tuple[str, str]] = field(default_factory=list)
 
     async def next(self) -> Json | None:
         """The next event, None at the end of the stream.

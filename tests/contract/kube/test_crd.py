@@ -35,10 +35,6 @@ async def apply(client: Client, crd: JobSetLikeCrd) -> Json:
     return await client.patch(CRDS, crd.name, body=crd.manifest, patch=PatchType.APPLY, field_manager="owner")
 
 
-async def _stored(client: Client, name: str) -> Json:
-    return await client.get(CRDS, name)
-
-
 def _config(namespace: str, **config: object) -> Json:
     return {
         "metadata": {"name": "x", "namespace": namespace},
@@ -60,7 +56,7 @@ def _owners(crd: Json) -> list[Json]:
 async def test_the_field_is_kept_once_the_crd_is_extended(client: Client, crd: JobSetLikeCrd, namespace: str) -> None:
     assert not await _keeps_field(client, crd, namespace)
     assert await extend_crd(client, name=crd.name) is CrdOutcome.EXTENDED
-    stored = await _stored(client, crd.name)
+    stored = await client.get(CRDS, crd.name)
     assert crd_schema.is_extended(stored)
     await eventually(lambda: _keeps_field(client, crd, namespace))
     one, two = stored["spec"]["versions"]
@@ -75,25 +71,25 @@ async def test_the_field_is_kept_once_the_crd_is_extended(client: Client, crd: J
 
 
 async def test_nobody_owns_anything_else_than_before(client: Client, crd: JobSetLikeCrd) -> None:
-    before = _owners(await _stored(client, crd.name))
+    before = _owners(await client.get(CRDS, crd.name))
     await extend_crd(client, name=crd.name)
-    extended = await _stored(client, crd.name)
+    extended = await client.get(CRDS, crd.name)
     assert _owners(extended) == before
     assert await extend_crd(client, name=crd.name) is CrdOutcome.ALREADY_THERE
-    again = await _stored(client, crd.name)
+    again = await client.get(CRDS, crd.name)
     assert again["metadata"]["generation"] == extended["metadata"]["generation"], "nothing was written"
     assert _owners(again) == before
 
 
 async def test_a_crash_between_the_patches_is_healed_by_the_next_call(client: Client, crd: JobSetLikeCrd) -> None:
     """Without the second patch the owner would conflict: the reason for all the trouble."""
-    before = _owners(await _stored(client, crd.name))
-    operations = crd_schema.extension(await _stored(client, crd.name))
+    before = _owners(await client.get(CRDS, crd.name))
+    operations = crd_schema.extension(await client.get(CRDS, crd.name))
     await client.patch(CRDS, crd.name, body=operations, patch=PatchType.JSON, field_manager=crd_schema.MANAGER)
     with pytest.raises(Conflict):
         await apply(client, crd)
     assert await extend_crd(client, name=crd.name) is CrdOutcome.ALREADY_THERE
-    after = _owners(await _stored(client, crd.name))
+    after = _owners(await client.get(CRDS, crd.name))
     assert [entry["manager"] for entry in after] == ["owner"]
     assert after[0]["fieldsV1"] == before[0]["fieldsV1"]
     await apply(client, crd)
@@ -104,28 +100,28 @@ async def test_a_crd_whose_owner_updates_it_is_extended_too(client: Client) -> N
     like = JobSetLikeCrd()
     await client.create(CRDS, like.manifest, field_manager="owner")
     try:
-        before = _owners(await _stored(client, like.name))
+        before = _owners(await client.get(CRDS, like.name))
         assert await extend_crd(client, name=like.name) is CrdOutcome.EXTENDED
-        assert _owners(await _stored(client, like.name)) == before
+        assert _owners(await client.get(CRDS, like.name)) == before
     finally:
         await client.delete(CRDS, like.name)
 
 
 async def test_several_at_once_do_not_get_in_each_others_way(client: Client, crd: JobSetLikeCrd) -> None:
-    before = _owners(await _stored(client, crd.name))
+    before = _owners(await client.get(CRDS, crd.name))
     outcomes = await asyncio.gather(*(extend_crd(client, name=crd.name) for _ in range(4)))
     assert CrdOutcome.EXTENDED in outcomes
     await extend_crd(client, name=crd.name)
-    stored = await _stored(client, crd.name)
+    stored = await client.get(CRDS, crd.name)
     assert crd_schema.is_extended(stored)
     assert [entry["fieldsV1"] for entry in _owners(stored)] == [entry["fieldsV1"] for entry in before]
 
 
 async def test_removing_leaves_the_crd_as_its_owner_made_it(client: Client, crd: JobSetLikeCrd) -> None:
-    before = await _stored(client, crd.name)
+    before = await client.get(CRDS, crd.name)
     await extend_crd(client, name=crd.name)
     assert await retract_crd(client, name=crd.name) is CrdOutcome.REMOVED
-    after = await _stored(client, crd.name)
+    after = await client.get(CRDS, crd.name)
     assert after["spec"] == before["spec"]
     assert _owners(after) == _owners(before)
     assert await retract_crd(client, name=crd.name) is CrdOutcome.NOT_THERE

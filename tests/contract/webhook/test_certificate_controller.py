@@ -2,6 +2,7 @@
 
 import asyncio
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -24,6 +25,12 @@ from webhook.certs.sources import CaSecretStore, contents
 from webhook.registration import ServiceReference, pod_configuration
 
 DAY = timedelta(days=1)
+
+
+@pytest.fixture
+async def installed(client: Client, namespace: str) -> AsyncIterator[CertificateInstallation]:
+    async with installation(client, namespace) as made:
+        yield made
 
 
 async def ready(installed: CertificateInstallation, count: int = 2) -> list[WebhookReplica]:

@@ -45,9 +45,6 @@ class Groups(AdmittedObjects):
         here["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
         return await self.client.replace(self.resource, here)
 
-    async def merge(self, change: Json, **more: Any) -> Json:
-        return await self.patch(NAME, change, **more)
-
 
 @pytest.fixture
 async def groups(client: Client, namespace: str) -> AsyncIterator[Groups]:
@@ -89,9 +86,9 @@ async def test_the_same_manifest_again_changes_nothing_also_after_an_upgrade_wit
 
 async def test_marks_without_the_config_are_taken_out(groups: Groups) -> None:
     made = await groups.create(leader_worker_set(notes=GATED))
-    another = await groups.merge({"metadata": {"annotations": {names.CONFIG: "{}"}}})
+    another = await groups.patch(NAME, {"metadata": {"annotations": {names.CONFIG: "{}"}}})
     assert worker(another) == MARKS | {"annotations": {names.CONFIG: "{}"}}
-    removed = await groups.merge({"metadata": {"annotations": {names.CONFIG: None}}})
+    removed = await groups.patch(NAME, {"metadata": {"annotations": {names.CONFIG: None}}})
     assert not worker(removed)
     copied = leader_worker_set() | {"spec": made["spec"]}
     assert not worker(await groups.replace(copied, removed))
@@ -116,21 +113,21 @@ async def test_a_dead_webhook_stops_gated_groups_and_their_pods_alone(groups: Gr
     await groups.create(leader_worker_set(notes=GATED))
     groups.counter.sent()
     for change in ({"labels": {"a": "b"}}, {"annotations": {"theirs": "x"}}):
-        await groups.merge({"metadata": change})
-    await groups.merge({"status": {"replicas": 1}}, subresource="status")
+        await groups.patch(NAME, {"metadata": change})
+    await groups.patch(NAME, {"status": {"replicas": 1}}, subresource="status")
     assert groups.counter.sent() == 0, "what does not matter is not sent"
     await groups.server.stop()
     for body in ({"metadata": {"labels": {"a": "c"}}}, {"metadata": {"finalizers": ["example.com/f"]}}):
-        await groups.merge(body)
+        await groups.patch(NAME, body)
     for refused in ({"spec": {"replicas": 3}}, {"metadata": {"annotations": {names.CONFIG: None}}}):
         with pytest.raises(ApiError, match=r"mutate-leaderworkersets\.jobset-gate\.dev"):
-            await groups.merge(refused)
+            await groups.patch(NAME, refused)
     await groups.delete(NAME)
-    await groups.merge({"metadata": {"finalizers": None}})
+    await groups.patch(NAME, {"metadata": {"finalizers": None}})
     for given in odd():
         await groups.create(given)
-        await groups.merge({"metadata": {"annotations": {"theirs": "y"}}, "spec": {"replicas": 7}})
-        await groups.merge({"status": {"replicas": 1}}, subresource="status")
+        await groups.patch(NAME, {"metadata": {"annotations": {"theirs": "y"}}, "spec": {"replicas": 7}})
+        await groups.patch(NAME, {"status": {"replicas": 1}}, subresource="status")
         await groups.delete(NAME)
     with pytest.raises(ApiError, match=r"leaderworkerset-pods\.jobset-gate\.dev"):
         await groups.client.create(PODS, leader_worker_sets.pod(), groups.namespace)

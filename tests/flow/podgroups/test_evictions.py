@@ -9,7 +9,6 @@ import pytest
 
 from controllers.podgroups.evictor import EvictionResult, Evictor
 from jobset_gate import names
-from jobset_gate.kube import client as kube
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.podgroups import decode
@@ -17,7 +16,7 @@ from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
-from tests.fakes.crash_point import CrashPoint
+from tests.fakes.crash_point import CrashPoint, doomed_client
 from tests.fakes.object_view import ObjectView
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
@@ -79,9 +78,9 @@ class ManualEviction:
                 return answer
             await self._changed(answer)
 
-    async def resume(self) -> None:
+    async def resume(self, client: Client | None = None) -> None:
         """What follows once the decision is closed."""
-        evictor, label = Evictor(self.stage.client), group_label(self.key)
+        evictor, label = Evictor(client or self.stage.client), group_label(self.key)
         await evictor.resume_owners(label, self.generation, self.stage.namespace)
 
     async def _changed(self, at_most: float) -> None:
@@ -265,32 +264,19 @@ WRITES = {"no policy": 2, "fails on any code": 4}
 """Suspend and resume; or else each of two pods is released and deleted."""
 
 
-class CrashingClient(kube.Client):
-    """Of a process that ends at some write."""
-
-    def __init__(self, fate: CrashPoint, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._fate = fate
-
-    async def _send(self, call: Any, wanted: Any) -> Any:
-        return await self._fate.send(kube.Client._send, self, call, wanted)
-
-
 async def run_until_crash(rolling: ManualEviction, fate: CrashPoint) -> None:
     """A controller that takes the group back and resumes its owners, until it is killed."""
-    async with CrashingClient(fate, rolling.stage.plane.access) as client:
+    async with doomed_client(fate)(rolling.stage.plane.access) as client:
 
         async def work() -> None:
             await rolling.roll_back(client)
-            key, generation = rolling.record.gangs[0]
-            await Evictor(client).resume_owners(group_label(key), generation, key.namespace)
+            await rolling.resume(client)
 
-        working, dead = asyncio.create_task(work()), asyncio.create_task(fate.dead.wait())
-        await asyncio.wait((working, dead), return_when=asyncio.FIRST_COMPLETED)
-        for task in (working, dead):
-            task.cancel()
-        ends = await asyncio.gather(working, dead, return_exceptions=True)
-        assert fate.dead.is_set() or ends[0] is None, ends[0]
+        working = asyncio.create_task(work())
+        await fate.until_dead_or(working)
+        working.cancel()
+        (end,) = await asyncio.gather(working, return_exceptions=True)
+        assert fate.dead.is_set() or end is None, end
 
 
 async def open_one(stage: GroupEnvironment, rolling: ManualEviction, policy: str) -> list[str]:
