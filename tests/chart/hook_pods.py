@@ -1,8 +1,6 @@
 """The pods of a release's hooks on a control plane without nodes: each is run as a program, and said to have ended."""
 
 import asyncio
-import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import PODS
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.object_view import ObjectView
+from tests.fakes.service_process import run_once
 
 Json = dict[str, Any]
 Run = Callable[[Json], Awaitable[None]]
@@ -27,13 +26,8 @@ def as_program(kubeconfig: Path) -> Run:
 
     async def run(pod: Json) -> None:
         (container,) = pod["spec"]["containers"]
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "jobset_gate.cli", *container["args"]),
-            env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-            stdout=asyncio.subprocess.DEVNULL,
-        )
-        assert await process.wait() == 0, container["args"]
+        code, said = await run_once(kubeconfig, "-m", "jobset_gate.cli", *container["args"])
+        assert code == 0, said
 
     return run
 

@@ -1,14 +1,11 @@
 """What `helm test` does: a server-side dry run of a gated JobSet, in a namespace that is not exempt."""
 
-import asyncio
-import os
-import sys
 from typing import Any
 
 import pytest
 
 from tests.chart.helm import CHART, Helm, RenderedObjects, at
-from tests.fakes.eventually import PATIENCE
+from tests.fakes.service_process import run_once
 from tests.flow.environment import environment
 from tests.plane.planes import Plane
 
@@ -22,18 +19,7 @@ async def run(found: RenderedObjects, plane: Plane, *arguments: str) -> tuple[in
     """The pod's own command, by this Python, as the plane's administrator."""
     container = hook(found)
     assert container["command"][:2] == ["/opt/jobset-gate/bin/python", "-c"]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        container["command"][2],
-        *(arguments or container["args"]),
-        env=os.environ | {"KUBECONFIG": str(plane.kubeconfig)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    async with asyncio.timeout(PATIENCE):
-        out, _ = await process.communicate()
-    return process.returncode or 0, out.decode().strip()
+    return await run_once(plane.kubeconfig, *container["command"][1:], *(arguments or container["args"]))
 
 
 async def test_it_passes_when_a_gated_jobset_gets_its_barrier_and_fails_without_the_webhook(

@@ -90,3 +90,17 @@ class ObjectView:
         if change.new is not None:
             self._each(change.new)
         self._changed.set()
+
+
+def conditions(one: Json) -> dict[str, Json]:
+    """Those in the status of an object, by their types."""
+    return {it["type"]: it for it in (one.get("status") or {}).get("conditions") or ()}
+
+
+def is_true(one: Json, condition: str) -> bool:
+    return conditions(one).get(condition, {}).get("status") == "True"
+
+
+def unschedulable(pod: Json) -> bool:
+    """The scheduler has found no node for it."""
+    return conditions(pod).get("PodScheduled", {}).get("reason") == "Unschedulable"

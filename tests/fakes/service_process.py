@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from tests.fakes.eventually import PATIENCE
@@ -76,6 +77,17 @@ async def running_service(*arguments: str) -> AsyncIterator[ServiceProcess]:
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+async def run_once(kubeconfig: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and output of Python with these arguments, as the user of a kubeconfig: what a pod does that ends."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, cwd=ROOT, env=os.environ | {"KUBECONFIG": str(kubeconfig)},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    async with asyncio.timeout(PATIENCE):
+        out, _ = await process.communicate()
+    return process.returncode or 0, out.decode().strip()
 
 
 async def until_ready(url: str) -> None:

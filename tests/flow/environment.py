@@ -31,7 +31,7 @@ from jobset_gate_demo.fake.cluster import Actors
 from jobset_gate_demo.fake.kubelet import Behaviour, FakeNode
 from tests.fakes.admission_server import registered
 from tests.fakes.eventually import PATIENCE
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, conditions
 from tests.flow.service import Service
 from tests.plane.planes import Plane
 
@@ -325,7 +325,4 @@ def runs(pod: Json) -> bool:
 
 
 def condition(jobset: Json) -> Json | None:
-    for one in (jobset.get("status") or {}).get("conditions") or ():
-        if one["type"] == names.CONDITION:
-            return dict(one)
-    return None
+    return conditions(jobset).get(names.CONDITION)

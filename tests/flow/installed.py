@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import os
 import sys
 import tempfile
-from asyncio.subprocess import PIPE, STDOUT
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from tests.fakes.eventually import PATIENCE, eventually
 from tests.fakes.service_accounts import token_of
-from tests.fakes.service_process import fetch
+from tests.fakes.service_process import fetch, run_once
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.audit import AuditedRequest
 from tests.plane.planes import Real, fresh_name
@@ -83,14 +82,9 @@ class Installed:
         async with Client(access, user_agent="a user") as client:
             yield client
 
-    async def once(self, account: str, *command: str) -> tuple[int, str]:
-        """Exit code and output of a pod's command that runs once, as that account."""
-        kubeconfig = str(await self.kubeconfig(account))
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=ROOT, env=os.environ | {"KUBECONFIG": kubeconfig}, stdout=PIPE, stderr=STDOUT
-        )
-        out, _ = await process.communicate()
-        return process.returncode or 0, out.decode()
+    async def once(self, account: str, *arguments: str) -> tuple[int, str]:
+        """Exit code and output of a pod's Python that runs once, as that account."""
+        return await run_once(await self.kubeconfig(account), *arguments)
 
     def requests(self, account: str) -> list[AuditedRequest]:
         """All that the account has asked the API server so far."""

@@ -11,7 +11,7 @@ from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.fakes.eventually import PATIENCE
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, is_true
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, held, runs
 
@@ -24,11 +24,6 @@ def epoch(pod: Json) -> str:
 
 def attempt(pod: Json) -> str:
     return str(pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT])
-
-
-def complete(job: Json) -> bool:
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    return any(it["type"] == "Complete" and it["status"] == "True" for it in conditions)
 
 
 def uids(pods: list[Json]) -> set[str]:
@@ -100,7 +95,7 @@ async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_u
     stage.actors.kubelets.finish(PodMatch(job_index=1))
     await stage.suspend(GANG)
     async with ObjectView(stage.client, JOBS, stage.namespace) as jobs:
-        await jobs.until(lambda all_: any(complete(job) for job in all_), PATIENCE)
+        await jobs.until(lambda all_: any(is_true(job, "Complete") for job in all_), PATIENCE)
     await stage.until(lambda pods: not any(alive(pod) and pod["status"].get("phase") != "Succeeded" for pod in pods))
     await stage.suspend(GANG, suspended=False)
     verdict = await stage.until_verdict(GANG, lambda it: it.generation.epoch == 1)

@@ -17,7 +17,7 @@ from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import job
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, is_true
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, condition, environment, runs
 from tests.plane.kinds import install_all
@@ -50,7 +50,9 @@ class JobStage:
         """Returns when its pods are gone, and it can be resumed."""
         await self.patch({"spec": {"suspend": True}})
         return await self.until(
-            lambda job: suspended(job) and not job["status"].get("active") and "startTime" not in job["status"]
+            lambda job: (
+                is_true(job, "Suspended") and not job["status"].get("active") and "startTime" not in job["status"]
+            )
         )
 
     async def resume(self) -> None:
@@ -70,11 +72,6 @@ class JobStage:
 async def run(make_stage: MakeEnvironment) -> AsyncIterator[JobStage]:
     async with make_stage() as stage:
         yield JobStage(stage)
-
-
-def suspended(job: Json) -> bool:
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    return any(it["type"] == "Suspended" and it["status"] == "True" for it in conditions)
 
 
 async def test_no_main_container_starts_before_all_pods_have(run: JobStage) -> None:

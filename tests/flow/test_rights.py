@@ -3,7 +3,6 @@
 Without pod groups: test_rights_groups.py has what these need in addition.
 """
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -153,12 +152,10 @@ async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(real_pl
             await in_force(stage)
             (trial,) = [one["spec"] for one in release.manifests if one["kind"] == "Pod"]
             (container,) = trial["containers"]
-            code, said = await release.once(
-                trial["serviceAccountName"], sys.executable, *container["command"][1:], *container["args"]
-            )
+            code, said = await release.once(trial["serviceAccountName"], *container["command"][1:], *container["args"])
             assert (code, said.splitlines()[-1]) == (0, "a gated JobSet in namespace default gets its barrier")
         (job,) = [one["spec"]["template"]["spec"] for one in release.manifests if one["kind"] == "Job"]
-        program = (sys.executable, "-m", "jobset_gate.cli", *job["containers"][0]["args"])
+        program = ("-m", "jobset_gate.cli", *job["containers"][0]["args"])
         code, said = await release.once(job["serviceAccountName"], *program)
         assert code == 0, said
         assert not is_extended(await stage.client.get(CRDS, names.JOBSET_CRD))

@@ -1,6 +1,5 @@
 """What the chart gives for pod groups is enough for all that is ever done about them, and nothing of it is needless."""
 
-import sys
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -58,7 +57,7 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
         assert await controller.stop() == 0
         # As `helm uninstall` does, first of all: a pod that its owner creates later is not held any more.
         await stage.client.delete(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
-        code, said = await release.once(UNGATE, sys.executable, "-m", "jobset_gate.cli", *arguments(release))
+        code, said = await release.once(UNGATE, "-m", "jobset_gate.cli", *arguments(release))
         assert code == 0, said
         await story.nothing_is_left(stage)
     without = await rendered(release.namespace, "groups.enabled=false", *LIVELY)

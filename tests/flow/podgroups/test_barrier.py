@@ -10,9 +10,10 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
 from jobset_gate_demo.fake import manifests as jobsets
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, is_true
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
+from tests.flow.environment import held
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment, Json
 from tests.flow.podgroups.groups import pass_limit
@@ -37,26 +38,10 @@ def gang(
 
 def main_ran(pod: Json) -> bool:
     """The user's program was started at some time."""
-    states = [it.get(when) or {} for it in _mains(pod) for when in ("state", "lastState")]
+    mains = (pod.get("status") or {}).get("containerStatuses") or []
+    states = [it.get(when) or {} for it in mains for when in ("state", "lastState")]
     ended = [it["terminated"]["reason"] for it in states if "terminated" in it]
     return any("running" in it for it in states) or any(reason != NEVER_STARTED for reason in ended)
-
-
-def _mains(pod: Json) -> list[Json]:
-    return (pod.get("status") or {}).get("containerStatuses") or []
-
-
-def in_barrier(pod: Json) -> bool:
-    """It runs on its node and waits for the others."""
-    inits = (pod.get("status") or {}).get("initContainerStatuses") or ()
-    return any(it["name"] == names.BARRIER_CONTAINER and "running" in it["state"] for it in inits)
-
-
-def started(jobset: Json) -> bool:
-    return any(
-        it["type"] == names.CONDITION and it["status"] == "True"
-        for it in (jobset.get("status") or {}).get("conditions", ())
-    )
 
 
 @asynccontextmanager
@@ -73,7 +58,7 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
     async with make_stage(jobsets=True, nodes={"n": "2"}, settings=settings) as stage, chronicle(stage) as seen:
         await stage.make_group("ring", PODS_WANTED, wait=WAIT)
         await stage.apply(gang(stage))
-        await stage.until(lambda pods: sum(map(in_barrier, pods)) == 2)
+        await stage.until(lambda pods: sum(map(held, pods)) == 2)
         first = {one["metadata"]["uid"]: one["metadata"]["name"] for one in stage.pods.all()}
         await pass_limit(stage, WAIT, seen=next(iter(first.values())))
         await stage.until(
@@ -93,5 +78,5 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
         await stage.add_node("more", "4")
         await pass_limit(stage, 10, seen=stage.pods.all()[0]["metadata"]["name"])  # its back-off
         await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
-        await stage.until_object(JOBSETS, "train", started)
+        await stage.until_object(JOBSETS, "train", lambda it: is_true(it, names.CONDITION))
         assert not any(main_ran(one) for one in seen if one["metadata"]["uid"] in first)

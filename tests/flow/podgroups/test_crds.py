@@ -1,8 +1,7 @@
 """The controller's care for the CRDs of pod groups, on a real API server (G5)."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.crds import remove_crds
 from tests.fakes.eventually import eventually
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, is_true
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.environment import GroupEnvironment, group_environment
 from tests.plane.planes import Real
@@ -43,53 +42,32 @@ async def stage(plane: Real, namespace: str) -> AsyncIterator[GroupEnvironment]:
         await remove_crds(made.client, *ALL)
 
 
-class LoggedOutcomes:
-    """What the controller's log says of each CRD."""
+async def until_logged(logged: list[Any], name: str, *wanted: PodGroupCrdOutcome) -> str | None:
+    """Until the controller's log says these of a CRD, one after the other, whatever lies between. Its last problem."""
 
-    def __init__(self, logged: list[Any]) -> None:
-        self._logged = logged
+    def of_it(key: str) -> list[Any]:
+        return [it.get(key) for it in logged if it.get("crd") == name]
 
-    def of(self, name: str) -> Iterator[str]:
-        return (it["outcome"] for it in self._logged if it.get("crd") == name)
+    async def in_order() -> bool:
+        seen = iter(of_it("outcome"))
+        return all(any(one == it for it in seen) for one in wanted)
 
-    def problem(self, name: str) -> str | None:
-        """The last one."""
-        found: list[str | None] = [it.get("trouble") for it in self._logged if it.get("crd") == name]
-        return found[-1]
-
-    async def until(self, name: str, *wanted: PodGroupCrdOutcome) -> None:
-        """Until it says these, one after the other; what lies between does not matter."""
-
-        async def in_order() -> bool:
-            seen = self.of(name)
-            return all(any(one == it for it in seen) for one in wanted)
-
-        await eventually(in_order, lambda: f"{name}: {[*self.of(name)]}")
-
-
-@contextmanager
-def controlled(stage: GroupEnvironment) -> Iterator[LoggedOutcomes]:
-    with capture_logs() as logged:
-        stage.start_controller()
-        yield LoggedOutcomes(logged)
+    await eventually(in_order, lambda: f"{name}: {of_it('outcome')}")
+    return of_it("trouble")[-1]
 
 
 async def served(client: Client, name: str) -> Json:
     """The CRD, once the API server serves its kind."""
-
-    def ready(found: list[Json]) -> bool:
-        conditions = next((one["status"].get("conditions") or () for one in found), ())
-        return any(it["type"] == "Established" and it["status"] == "True" for it in conditions)
-
     async with ObjectView(client, CRDS, field_selector=f"metadata.name={name}") as view:
-        await view.until(ready)
+        await view.until(lambda found: any(is_true(one, "Established") for one in found))
     return await client.get(CRDS, name)
 
 
 async def test_missing_ones_are_made_and_take_what_the_designs_say(stage: GroupEnvironment) -> None:
-    with controlled(stage) as outcomes:
+    with capture_logs() as logged:
+        stage.start_controller()
         for name in ALL:
-            await outcomes.until(name, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
+            await until_logged(logged, name, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
             crd = await served(stage.client, name)
             refused = {it["type"] for it in crd["status"]["conditions"] if it["status"] == "False"}
             assert not refused & {"NamesAccepted", "Established"}
@@ -128,16 +106,17 @@ async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(
         del crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION]
         await stage.client.create(CRDS, crd, field_manager="helm")
     before = {name: await served(stage.client, name) for name in (PLUGINS, SIGS)}
-    with controlled(stage) as outcomes:
-        await outcomes.until(PLUGINS, PodGroupCrdOutcome.FOREIGN)
-        await outcomes.until(SIGS, PodGroupCrdOutcome.UNUSABLE)
-        assert outcomes.problem(SIGS) == f"the CRD {SIGS} serves v1beta7, and only v1alpha1 is known here"
+    with capture_logs() as logged:
+        stage.start_controller()
+        await until_logged(logged, PLUGINS, PodGroupCrdOutcome.FOREIGN)
+        unusable = await until_logged(logged, SIGS, PodGroupCrdOutcome.UNUSABLE)
+        assert unusable == f"the CRD {SIGS} serves v1beta7, and only v1alpha1 is known here"
         for name, seen in before.items():
             assert written(await stage.client.get(CRDS, name)) == written(seen)
         # Its owner goes, and it is ours to make.
         await remove_crds(stage.client, SIGS)
-        await outcomes.until(SIGS, PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
-        assert outcomes.problem(SIGS) is None
+        made = (PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
+        assert await until_logged(logged, SIGS, *made) is None
 
 
 async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_annotation(

@@ -17,7 +17,7 @@ from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate_demo.fake.kubelet import PodFault, PodMatch
 from tests.fakes.crash_point import CrashPoint, doomed_client
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, conditions, is_true
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.fakes.podgroups.objects import record
@@ -225,9 +225,8 @@ async def test_pods_of_other_controllers_are_disrupted_and_deleted_and_made_agai
         rolling, reasons = ManualEviction(stage, minimum=3), dict[str, str]()
 
         def note(pod: Json) -> None:
-            for one in pod.get("status", {}).get("conditions", ()):
-                if one["type"] == names.DISRUPTION_TARGET and one["status"] == "True":
-                    reasons[pod["metadata"]["uid"]] = one["reason"]
+            if is_true(pod, names.DISRUPTION_TARGET):
+                reasons[pod["metadata"]["uid"]] = conditions(pod)[names.DISRUPTION_TARGET]["reason"]
 
         await stage.apply(owner(kind, 3))
         old = await stage.until(all_held(3))

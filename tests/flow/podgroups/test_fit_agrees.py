@@ -11,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, decode_record
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, unschedulable
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated, of_group, record_text
 from tests.flow.podgroups import fit_cases
@@ -87,9 +87,7 @@ async def ungate(stage: GroupEnvironment, pods: Sequence[Json]) -> None:
 
 def tried(pod: Json) -> bool:
     """The scheduler has found it a node, or none."""
-    conditions = (pod.get("status") or {}).get("conditions", ())
-    none = any(it["type"] == "PodScheduled" and it.get("reason") == "Unschedulable" for it in conditions)
-    return bound(pod) or none
+    return bound(pod) or unschedulable(pod)
 
 
 @pytest.mark.timeout(4 * PATIENCE)

@@ -15,6 +15,7 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from jobset_gate.settings import Groups
 from jobset_gate_demo.fake import manifests as jobsets
+from tests.fakes.object_view import unschedulable
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated, of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
@@ -47,12 +48,7 @@ PROBE = Groups(capacity_check=CapacityCheck.PROBE, wait_seconds=3600)
 
 async def until_reported_unschedulable(stage: GroupEnvironment, name: str) -> None:
     """Until the scheduler has looked at a pod of the gang in vain, as an autoscaler waits for."""
-
-    def reported(one: manifests.Json) -> bool:
-        conditions = one["status"].get("conditions", ())
-        return any(it["type"] == "PodScheduled" and it.get("reason") == "Unschedulable" for it in conditions)
-
-    await stage.until(lambda pods: any(map(reported, of_group(pods, name))))
+    await stage.until(lambda pods: any(map(unschedulable, of_group(pods, name))))
 
 
 async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a_time(

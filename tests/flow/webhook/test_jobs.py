@@ -15,7 +15,7 @@ from tests.fakes.admission_server import AdmittedObjects, registered
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.jobs import EPOCH, TEMPLATE, job
 from tests.fakes.jobsets import Json, dig
-from tests.fakes.object_view import ObjectView
+from tests.fakes.object_view import ObjectView, is_true
 from tests.plane.planes import Plane
 
 pytestmark = pytest.mark.real
@@ -46,8 +46,7 @@ def epoch(found: Json) -> Any:
 
 def is_idle(found: Json) -> bool:
     status = found.get("status") or {}
-    conditions = {it["type"]: it["status"] for it in status.get("conditions") or ()}
-    return conditions.get("Suspended") == "True" and not status.get("active") and "startTime" not in status
+    return is_true(found, "Suspended") and not status.get("active") and "startTime" not in status
 
 
 async def test_a_resumption_before_the_suspension_is_done_is_a_conflict(jobs: Jobs) -> None:
