@@ -45,7 +45,7 @@ async def stage(plane: Real, namespace: str) -> AsyncIterator[GroupEnvironment]:
 async def until_logged(logged: list[Any], name: str, *wanted: PodGroupCrdOutcome) -> str | None:
     """Until the controller's log says these of a CRD, one after the other, whatever lies between. Its last problem."""
 
-    def of_it(key: str) -> list[Any]:
+    def of_it(key: str) -> list[str | None]:
         return [it.get(key) for it in logged if it.get("crd") == name]
 
     async def in_order() -> bool:
