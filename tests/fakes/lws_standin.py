@@ -13,6 +13,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
 from jobset_gate.kube.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from tests.fakes import wire_objects
 from tests.fakes.background import in_background
 from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.object_view import ObjectView
@@ -149,20 +150,12 @@ def _stateful_set(one: Json, owner: Json, labels: Json, template: Json) -> Json:
         "labels": {**(meta.get("labels") or {}), **labels},
         "annotations": {**(meta.get("annotations") or {}), names.LWS_SIZE: size},
     }
-    its = {
-        "apiVersion": "v1" if owner["kind"] == "Pod" else LEADER_WORKER_SETS.api_version,
-        "kind": owner["kind"],
-        "name": name,
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     return {
         "metadata": {
             "name": name,
             "namespace": one["metadata"]["namespace"],
             "labels": labels,
-            "ownerReferences": [its],
+            "ownerReferences": [wire_objects.owner(owner["kind"], name, owner["metadata"]["uid"])],
         },
         "spec": {
             "serviceName": name,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -28,7 +28,10 @@ class FakeReviewApi:
     """What every request ends with, if anything."""
 
     def client(self) -> Client:
-        return _ReviewClient(self)
+        return cast("Client", self)
+
+    def without_retries(self) -> Client:
+        return self.client()
 
     def admin(self, user: str = "admin") -> str:
         """A token of a user who may list everything."""
@@ -44,7 +47,8 @@ class FakeReviewApi:
         self.grants |= {(user, kind, it) for it in namespaces for kind in ("jobsets.jobset.x-k8s.io", "pods")}
         return token
 
-    def respond(self, resource: Resource, spec: Mapping[str, Any]) -> Json:
+    async def create(self, resource: Resource, body: Mapping[str, Any], *_: Any, **__: Any) -> Json:
+        spec = body["spec"]
         self.reviews.append((resource.plural, dict(spec)))
         if self.failing is not None:
             raise self.failing
@@ -59,22 +63,9 @@ class FakeReviewApi:
         wide = (spec["user"], kind, EVERYWHERE) in self.grants
         return {"status": {"allowed": wide or (spec["user"], kind, about["namespace"]) in self.grants}}
 
-
-class _ReviewClient(Client):
-    """Asks nobody else."""
-
-    def __init__(self, cluster: FakeReviewApi) -> None:
-        self._cluster = cluster
-
-    def without_retries(self) -> _ReviewClient:
-        return self
-
-    async def create(self, resource: Resource, body: Mapping[str, Any], *_: Any, **__: Any) -> Any:
-        return self._cluster.respond(resource, body["spec"])
-
     async def list(self, resource: Resource, namespace: str | None = None, *, type: Any = None, **_: Any) -> Any:  # noqa: A002
-        if self._cluster.failing is not None:
-            raise self._cluster.failing
+        if self.failing is not None:
+            raise self.failing
         assert resource.plural == "pods"
-        found: Sequence[Json] = [it for it in self._cluster.pods if it["metadata"]["namespace"] == namespace]
+        found = [it for it in self.pods if it["metadata"]["namespace"] == namespace]
         return msgspec.json.decode(msgspec.json.encode({"metadata": {}, "items": found}), type=type)

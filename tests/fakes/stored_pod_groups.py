@@ -90,17 +90,11 @@ class StoredPodGroups:
         )
 
     async def held(
-        self,
-        group: str,
-        *pods: str,
-        way: Format = Format.SCHEDULER_PLUGINS,
-        minimum: int | None = None,
-        owner: Json | None = None,
+        self, group: str, *pods: str, way: Format = Format.SCHEDULER_PLUGINS, minimum: int | None = None
     ) -> None:
-        made = (manifests.pod(it, group, way, minimum, **NO_NODE) for it in pods)
-        for one in [manifests.held(it, self.namespace, group, way) for it in made]:
-            one["metadata"]["ownerReferences"] = [owner] if owner else []
-            await self.client.create(PODS, one, self.namespace)
+        for name in pods:
+            made = manifests.pod(name, group, way, minimum, **NO_NODE)
+            await self.client.create(PODS, manifests.held(made, self.namespace, group, way), self.namespace)
 
     async def running(self, group: str, *pods: str, way: Format, minimum: int | None = None) -> None:
         """Pods that were opened in the first generation, and run."""

@@ -115,6 +115,7 @@ _API_VERSIONS = {
     "ReplicaSet": "apps/v1",
     "DaemonSet": "apps/v1",
     "Pod": "v1",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
     "PyTorchJob": "kubeflow.org/v1",
     "MPIJob": "kubeflow.org/v2beta1",
 }

@@ -14,7 +14,9 @@ from pydantic.alias_generators import to_camel
 from jobset_gate import gate, gate_annotations, names
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.sources.objects import config_of
+from tests.fakes import jobsets
 from tests.fakes.jobs import job
+from tests.fakes.jobsets import Json
 from tests.fakes.present import present
 from tests.repo.documents import blocks
 from tests.repo.files import ROOT
@@ -22,14 +24,9 @@ from tests.repo.files import ROOT
 PAGE = (ROOT / "docs/howto/from-python.md").read_text()
 
 
-def jobset(*jobs: str, **annotations: str) -> dict[str, Any]:
-    template = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}}
-    return {
-        "apiVersion": names.JOBSET_API_VERSION,
-        "kind": "JobSet",
-        "metadata": {"name": "train", "annotations": annotations},
-        "spec": {"replicatedJobs": [{"name": name, "template": template} for name in jobs or ("workers",)]},
-    }
+def jobset(*jobs: str, **annotations: str) -> Json:
+    """One without a gate."""
+    return jobsets.jobset(*map(jobsets.replicated, jobs), config=False, notes=annotations)
 
 
 class SdkModel(BaseModel):
@@ -37,24 +34,24 @@ class SdkModel(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, validate_assignment=True)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
 class Metadata(SdkModel):
-    name: str = "train"
+    name: str = "gang"
+    namespace: str = "default"
     annotations: dict[str, str] | None = None
 
 
 class ReplicatedJob(SdkModel):
-    name: str
-    template: dict[str, Any]
+    name: str = "workers"
+    replicas: int = 3
+    template: Json = Field(default_factory=lambda: jobsets.replicated()["template"])
 
 
 class Spec(SdkModel):
-    replicated_jobs: list[ReplicatedJob] = Field(
-        default_factory=lambda: [ReplicatedJob(**one) for one in jobset()["spec"]["replicatedJobs"]]
-    )
+    replicated_jobs: list[ReplicatedJob] = Field(default_factory=lambda: [ReplicatedJob()])
 
 
 class Model(SdkModel):

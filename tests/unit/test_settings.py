@@ -7,19 +7,15 @@ import pytest
 
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import BadSettings, Barrier, Groups, Native, Section, Settings, load
-
-
-def as_json(settings: Section) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(settings))
+from jobset_gate.settings import BadSettings, Barrier, Groups, Native, Settings, load
 
 
 def test_nothing_given_is_the_defaults() -> None:
     assert load(None) == load({}) == Settings()
 
 
-def test_keys_are_camel_case_as_in_the_charts_values() -> None:
-    values = {
+GIVEN = {
+    "barrier": {
         "image": "registry.local/busybox:1",
         "resources": {"requests": {"cpu": "1m"}, "limits": {"memory": "8Mi"}},
         "runAsUser": None,
@@ -28,20 +24,8 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
         "maxWaitSeconds": 7200,
         "pollSeconds": 0.5,
         "streamUrl": "http://gate.system.svc:8082",
-    }
-    assert as_json(load({"barrier": values}).barrier) == values
-
-
-def test_groups_are_as_the_contract_says_where_nothing_is_given() -> None:
-    made = load({"groups": {}}).groups
-    assert made == load(None).groups == Groups()
-    assert (made.enabled, made.ways, made.scheduler_names) == (True, tuple(Format), ("default-scheduler",))
-    assert (made.capacity_check, made.native, made.across_namespaces) == (CapacityCheck.FIT, Native.OFF, False)
-    assert (made.wait_seconds, made.starvation_seconds, made.gate_concurrency) == (600, 300, 32)
-
-
-def test_what_is_given_for_groups_is_taken_in_the_words_of_the_charts_values() -> None:
-    values = {
+    },
+    "groups": {
         "enabled": False,
         "ways": ["kep-24", "alibaba"],
         "schedulerNames": ["default-scheduler", "second.example.com"],
@@ -51,8 +35,21 @@ def test_what_is_given_for_groups_is_taken_in_the_words_of_the_charts_values() -
         "acrossNamespaces": True,
         "native": "On",
         "gateConcurrency": 8,
-    }
-    assert as_json(load({"groups": values}).groups) == values
+    },
+}
+
+
+def test_what_is_given_is_taken_in_the_words_of_the_charts_values() -> None:
+    made = msgspec.json.decode(msgspec.json.encode(load(GIVEN)))
+    assert {section: made[section] for section in GIVEN} == GIVEN
+
+
+def test_groups_are_as_the_contract_says_where_nothing_is_given() -> None:
+    made = load({"groups": {}}).groups
+    assert made == load(None).groups == Groups()
+    assert (made.enabled, made.ways, made.scheduler_names) == (True, tuple(Format), ("default-scheduler",))
+    assert (made.capacity_check, made.native, made.across_namespaces) == (CapacityCheck.FIT, Native.OFF, False)
+    assert (made.wait_seconds, made.starvation_seconds, made.gate_concurrency) == (600, 300, 32)
 
 
 def test_on_and_off_need_no_quotes() -> None:

@@ -15,6 +15,7 @@ from jobset_gate.kube.resources import DEPLOYMENTS, EVENTS, JOBSETS, POD_GROUPS,
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.doctor_shell import OURS, deployment
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
@@ -134,11 +135,8 @@ async def test_kinds_have_the_names_that_kubectl_would_give_them(labelled: Store
 async def test_versions_are_those_of_the_program_the_server_and_its_controllers(
     stored: StoredJobSet, cli: CliShell, limited: LimitedUser
 ) -> None:
-    labels = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
-    pods = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
-    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pods}
-    meta = {"name": "gate", "labels": labels | {"app.kubernetes.io/version": "1.2.3"}}
-    await stored.client.create(DEPLOYMENTS, {"metadata": meta, "spec": spec}, stored.namespace)
+    made = deployment("gate", "x", labels=OURS | {"app.kubernetes.io/version": "1.2.3"})
+    await stored.client.create(DEPLOYMENTS, made, stored.namespace)
     everywhere = CliShell(cli.run, cli.kubeconfig)
     found = check("version", (await everywhere("version", "-o", "json")).out)
     assert {"namespace": stored.namespace, "name": "gate", "version": "1.2.3"} in found["controllers"]

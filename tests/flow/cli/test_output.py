@@ -1,6 +1,5 @@
 """What tenants write steers nobody's terminal: not through a pod's status, an Event, a verdict or a condition."""
 
-import asyncio
 import io
 import json
 import re
@@ -20,7 +19,7 @@ from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS
 from tests.fakes.cli_process import on_terminal
-from tests.fakes.cli_runner import RunCli
+from tests.fakes.cli_runner import CliShell
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.stored_gang import NODE, StoredJobSet, container, workers
 from tests.plane.planes import Plane
@@ -64,14 +63,11 @@ async def verdict(stored: StoredJobSet) -> None:
     await stored.client.patch(CONFIGMAPS, name, stored.namespace, body=body, patch=PatchType.MERGE)
 
 
-async def test_no_command_prints_a_control_that_a_tenant_wrote(
-    stored: StoredJobSet, run: RunCli, plane: Plane, namespace: str
-) -> None:
+async def test_no_command_prints_a_control_that_a_tenant_wrote(stored: StoredJobSet, cli: CliShell) -> None:
     await hostile(stored)
 
     async def ran(*words: str) -> str:
-        where = () if "-A" in words else ("-n", namespace)
-        shown = await asyncio.to_thread(run, *words, *where, "--kubeconfig", str(plane.kubeconfig))
+        shown = await cli(*words)
         assert shown.code == 0
         assert not harmful(shown.out + shown.err, but="\n")
         return shown.out
@@ -85,7 +81,7 @@ async def test_no_command_prints_a_control_that_a_tenant_wrote(
     await verdict(stored)
     for words in (("why", "train"), ("describe", "train"), ("get", "jobsets", "-o", "wide")):
         assert SHOWN in await ran(*words)
-    failed = await asyncio.to_thread(run, "watch", "train", "-n", namespace, "--kubeconfig", str(plane.kubeconfig))
+    failed = await cli("watch", "train")
     assert (failed.code, failed.err.count(SHOWN)) == (ExitCode.ERROR, 1)
     assert not harmful(failed.out + failed.err, but="\n")
 

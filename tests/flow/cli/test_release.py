@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate_demo.fake import manifests
 from jobset_gate_demo.fake.kubelet import FakeNode
+from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell, Terminal
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.object_view import ObjectView
@@ -92,17 +92,14 @@ async def test_a_release_that_is_interrupted_leaves_nothing_behind(
     stored: StoredJobSet, plane: Plane, how: signal.Signals, code: int
 ) -> None:
     await stored.jobset()
-    words = ("release", "train", "--yes", "-n", stored.namespace, "--kubeconfig", str(plane.kubeconfig))
-    async with ObjectView(stored.client, JOBSETS, stored.namespace) as view:
-        pipe = asyncio.subprocess.PIPE
-        running = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "jobset_gate.cli", *words, stdin=pipe, stdout=pipe, stderr=pipe
-        )
+    async with (
+        ObjectView(stored.client, JOBSETS, stored.namespace) as view,
+        started(plane.kubeconfig, "release", "train", "--yes", "-n", stored.namespace) as running,
+    ):
         await view.until(lambda found: any(_has_note(it) for it in found), PATIENCE)
-        running.send_signal(how)
-        _, err = await asyncio.wait_for(running.communicate(), PATIENCE)
+        assert await running.interrupted(how) == code
         await view.until(lambda found: not any(_has_note(it) for it in found), PATIENCE)
-    assert (running.returncode, b"Traceback" in err) == (code, False)
+    assert "Traceback" not in running.err
 
 
 def _has_note(jobset: Json) -> bool:

@@ -81,10 +81,3 @@ async def test_a_gang_that_runs_in_every_form(stage: Environment, tmp_path: Path
     assert (await cli("timeline", "train", "-o", "svg")).out.startswith("<svg ")
     ran = await cli("timeline", "train", "--output-file", "/nowhere/x")
     assert (ran.code, "error: /nowhere/x: No such file or directory" in ran.err) == (1, True)
-
-
-async def test_a_jobset_without_a_gate_has_none(stored: StoredJobSet, cli: CliShell) -> None:
-    await stored.jobset(config=False, gated=False)
-    ran = await cli("timeline", "train")
-    words = f"error: JobSet {stored.namespace}/train asks for no gate: it has no groupSchedulingConfig"
-    assert (ran.code, ran.out, words in ran.err) == (1, "", True)

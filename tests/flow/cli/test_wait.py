@@ -49,16 +49,6 @@ async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(
     assert [(await cli("wait", "train", f"--for={it}")).code for it in sorted(GANG_GOALS)] == [0, 0]
 
 
-async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(stored: StoredJobSet, cli: CliShell) -> None:
-    await stored.jobset()
-    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED)
-    body = {"status": {"restarts": 1}}
-    await stored.client.patch(
-        JOBSETS, "train", stored.namespace, body=body, patch=PatchType.MERGE, subresource="status"
-    )
-    assert (await cli("wait", "train", "--timeout=0")).code == 3
-
-
 async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(
     stored: StoredJobSet, cli: CliShell
 ) -> None:

@@ -8,7 +8,7 @@ from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet, store_every_reason, store_placing_pod
-from tests.fakes.stored_pod_groups import StoredPodGroups, lease
+from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.test_schemas import check
 
 
@@ -129,10 +129,3 @@ async def test_a_group_that_is_being_placed_tells_the_schedulers_words_and_the_t
     assert "  1 pod: Unscheduled: 0/4 nodes are available: 4 Insufficient cpu.\n    ring-1; waiting for" in ran.out
     assert re.search("(?m)^[0-9m]+s left of 1m", ran.out)
     assert "At the timeout: all of its pods are taken back" in ran.out
-
-
-async def test_it_says_when_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:
-    await lease(alone.client, "sys", "one", ago=100)
-    await StoredJobSet(alone.client, "team").jobset()
-    line = "No controller runs: one holds the Lease sys/jobset-gate-controller, which ran out"
-    assert line in (await cli_alone("why", "train")).out

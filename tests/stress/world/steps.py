@@ -107,9 +107,6 @@ class Run:
     def a_call_goes_through(self, one: int, other: int) -> None:
         self.replica(one).answer(other)
 
-    def everything_is_heard(self, one: int, other: int) -> None:
-        self.world.deliver()
-
     def everything_calms_down(self, one: int, other: int) -> None:
         """Controllers and kubelets do what there is to do; only nodes are not added."""
         self.world.deliver()

@@ -124,15 +124,6 @@ def test_a_barrier_that_another_webhook_damaged_is_refused(path: tuple[str, ...]
     assert [it.path for it in not_injected(without(created(job()), *path), None)] == [named]
 
 
-def test_the_defaults_that_an_api_server_adds_to_a_job_are_no_damage() -> None:
-    made = created(job())
-    (volume,) = dig(made, *TEMPLATE, "spec", "volumes")
-    volume["projected"]["sources"][1]["downwardAPI"]["items"][0]["fieldRef"]["apiVersion"] = "v1"
-    assert not_injected(made, None) == []
-    volume["projected"]["sources"][0]["configMap"]["optional"] = False
-    assert [it.path for it in not_injected(made, None)] == ["spec.template.spec.volumes"]
-
-
 # --- UPDATE -----------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from jobset_gate import names
 from jobset_gate.injection import prefetch, validate
 from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.injection.verify import not_injected
-from jobset_gate.settings import Barrier, Resources, Settings
+from jobset_gate.settings import Barrier, Settings
 from tests.fakes.jobsets import Json, barrier, changed, created, jobset, pod_spec, replicated, updated
 
 COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
@@ -118,21 +118,6 @@ def test_a_main_images_container_gets_no_devices_and_nothing_of_the_users() -> N
         "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
         "volumeMounts": [mount | {"readOnly": True}, no_token],
     }
-
-
-@pytest.mark.parametrize("pod", [{}, {"securityContext": {"runAsUser": 1000}}, {"securityContext": {"runAsUser": 0}}])
-@pytest.mark.parametrize(
-    "operator", [Barrier(), Barrier(run_as_user=None, resources=Resources(requests={"cpu": "1m"}))]
-)
-def test_they_are_as_safe_as_the_barrier_and_ask_for_as_much(pod: Json, operator: Barrier) -> None:
-    """So the QoS class stays, and LimitRanges, quotas and Pod Security let them pass where the barrier passes."""
-    full = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "2Gi"}
-    given = wanting(main(resources={"requests": full, "limits": full}), **pod)
-    made = created(given, Settings(barrier=operator))
-    held = barrier(made)
-    for name in (COPIER, FIRST):
-        assert one(made, name)["securityContext"] == held["securityContext"]
-        assert one(made, name)["resources"] == held["resources"]
 
 
 # --- Twice, and from elsewhere --------------------------------------------------------------------------------------
