@@ -173,17 +173,16 @@ def missing_slots(seen: GangSnapshot) -> Iterator[MissingSlot]:
         yield from absent
 
 
-def job_gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
+def job_gang(*pods: PodSeen) -> GangSnapshot:
     """A Job of two pods that is a gang itself, with its ConfigMap, and these pods."""
     workload = jobset(replicated_job(""), source=JOB)
     only = job("", name="train", uid=UID, source="job", workload=workload)
-    made = GangSnapshot(
+    return GangSnapshot(
         workload=workload,
         jobs=(only,),
         pods=tuple(msgspec.structs.replace(it, replicated_job="", job_uid=UID, source="job") for it in pods),
         config_map=config_map(name=JOB.config_map_name("train"), source="job", gang="train"),
     )
-    return msgspec.structs.replace(made, **changes)
 
 
 def decided(kind: type[D], seen: GangSnapshot, at: float = NOW) -> D:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, cast
 
-import msgspec
-
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, Resource
 from jobset_gate_demo.fake.apiserver.patches import patched
 from jobset_gate_demo.fake.apiserver.store import label_tests
 from tests.fakes.memory_api import Api, Json, labels_of
+from tests.fakes.wire_objects import decoded
 
 
 class Answer(Enum):
@@ -80,7 +79,7 @@ class MemoryClient:
         def work() -> Any:
             found = self.api.get(resource, name, namespace)
             self.read(resource, [] if found is None else [found])
-            return decoded_as(self.api.known(resource, name, namespace), type)
+            return decoded(self.api.known(resource, name, namespace), type)
 
         return await self._do(Call("get", resource, name), work)
 
@@ -105,7 +104,7 @@ class MemoryClient:
             page = found[first : first + (limit or len(found) + 1)]
             self.read(resource, found)
             more = str(first + len(page)) if first + len(page) < len(found) else ""
-            return decoded_as({"metadata": {"continue": more}, "items": page}, type)
+            return decoded({"metadata": {"continue": more}, "items": page}, type)
 
         return await self._do(Call("list", resource, ""), work)
 
@@ -124,7 +123,7 @@ class MemoryClient:
         def work() -> Any:
             made = self.api.create(resource, body, namespace)
             self._note(resource, None, made)
-            return decoded_as(made, type)
+            return decoded(made, type)
 
         return await self._do(Call("create", resource, body["metadata"]["name"], body), work)
 
@@ -135,7 +134,7 @@ class MemoryClient:
             old = self.api.get(resource, name, body["metadata"].get("namespace"))
             made = self.api.replace(resource, body)
             self._note(resource, old, made)
-            return decoded_as(made, type)
+            return decoded(made, type)
 
         return await self._do(Call("update", resource, name, body), work)
 
@@ -163,7 +162,7 @@ class MemoryClient:
             changed = self.api.change(
                 resource, name, lambda it: patched(patch, change, it), uid, version, namespace=namespace
             )
-            return decoded_as(changed, type)
+            return decoded(changed, type)
 
         return await self._do(Call("patch", resource, name, body, subresource or "", force), work)
 
@@ -202,11 +201,6 @@ class MemoryClient:
     def _note(self, resource: Resource, old: Json | None, new: Json) -> None:
         if resource == CONFIGMAPS:
             self.gate_written(old, new)
-
-
-def decoded_as(found: Json, type: Any) -> Any:
-    """Decoded from its bytes, as everything comes."""
-    return msgspec.json.decode(msgspec.json.encode(found), type=type)
 
 
 def _fits(stored: Json, fields: Mapping[str, str]) -> bool:

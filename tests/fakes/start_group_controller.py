@@ -17,8 +17,7 @@ from jobset_gate.runtime.store import Store
 from jobset_gate.sources import startgroup
 from tests.fakes.controller_harness import ControllerHarness
 from tests.fakes.memory_api import Json
-from tests.fakes.memory_client import decoded_as
-from tests.fakes.wire_objects import BARRIER, status
+from tests.fakes.wire_objects import BARRIER, decoded, status
 
 SPACE = "team-a"
 OWNER = "owner-uid"
@@ -56,7 +55,7 @@ def addressed(uid: str, attempt: int = 0) -> Json:
 
 
 def read_member(body: Json, read: Callable[[wire.MemberPod], PodSeen | None] = startgroup.pod) -> PodSeen:
-    found = read(decoded_as(body, wire.MemberPod))
+    found = read(decoded(body, wire.MemberPod))
     assert found is not None
     return found
 

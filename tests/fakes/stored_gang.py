@@ -30,6 +30,7 @@ from tests.fakes.wire_objects import owner
 
 Json = dict[str, Any]
 NODE = "far"
+NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
 
 async def install_jobset_crd(client: Client, namespace: str) -> StoredJobSet:
@@ -234,12 +235,12 @@ def container(name: str, state: Json) -> Json:
     return {"name": name, "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
 
 
-async def store_half(camp: StoredJobSet, words: str) -> str:
-    """One of two has started, for the other the scheduler has no place. Their Job's UID."""
+async def store_half(camp: StoredJobSet) -> str:
+    """One of two has started, for the other there is no room. Their Job's UID."""
     await camp.jobset()
     job = await camp.job()
     await camp.started(0, job)
-    await camp.unscheduled(1, job, words)
+    await camp.unscheduled(1, job, NO_ROOM)
     await camp.config_map(since=time.time())
     return job
 
@@ -249,7 +250,7 @@ async def store_every_reason(camp: StoredJobSet) -> None:
     await camp.jobset(workers(job={"parallelism": 6, "completions": 6}))
     job = await camp.job()
     await camp.started(0, job)
-    await camp.unscheduled(1, job, "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")
+    await camp.unscheduled(1, job, NO_ROOM)
     await camp.waits(2, job, "fetch", "ImagePullBackOff", 'Back-off pulling image "registry.test/app:1"')
     await camp.waits(3, job, names.BARRIER_CONTAINER, "ErrImagePull", "no such host")
     await camp.waits(4, job, "fetch", "CrashLoopBackOff", "back-off 10s restarting failed container")

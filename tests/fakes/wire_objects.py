@@ -167,20 +167,21 @@ def ended(code: int, reason: str = "Error", message: str = "") -> Json:
 
 
 def read_pod(body: Json) -> PodSeen:
-    return decode.pod(_wire(body, wire.Pod))
+    return decode.pod(decoded(body, wire.Pod))
 
 
 def read_job(body: Json) -> JobSeen:
-    return decode.job(_wire(body, wire.Job))
+    return decode.job(decoded(body, wire.Job))
 
 
 def read_jobset(body: Json) -> WorkloadSeen | None:
-    return decode.jobset(_wire(body, wire.JobSet))
+    return decode.jobset(decoded(body, wire.JobSet))
 
 
 def read_config_map(body: Json) -> ConfigMapSeen | None:
-    return decode.config_map(_wire(body, wire.ConfigMap))
+    return decode.config_map(decoded(body, wire.ConfigMap))
 
 
-def _wire(body: Json, shape: Any) -> Any:
+def decoded(body: Json, shape: Any) -> Any:
+    """From its bytes, as everything comes."""
     return msgspec.json.decode(msgspec.json.encode(body), type=shape)

@@ -13,8 +13,8 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
 from jobset_gate.settings import Groups
-from tests.fakes.podgroups.objects import decoded
 from tests.fakes.podgroups.sources import Json
+from tests.fakes.wire_objects import decoded
 
 Name = tuple[str, str]
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import msgspec
-
 from jobset_gate import names
 from jobset_gate.podgroups import decode, wire
 from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, encode_record
 from jobset_gate.podgroups.snapshot import BoundPod, MemberPod, NodeAllocatable, RecordObject
 from tests.fakes.podgroups.sources import PLUGINS, Json
-from tests.fakes.wire_objects import owner
+from tests.fakes.wire_objects import decoded, owner
 
 TEN_O_CLOCK = 1785578400.0
 """2026-08-01T10:00:00Z"""
@@ -155,8 +153,3 @@ def node(name: str = "n", *, labels: Json | None = None, **allocatable: str) -> 
 
 def read_node(body: Json) -> NodeAllocatable:
     return decode.decode_node(decoded(body, wire.Node))
-
-
-def decoded(body: Json, shape: Any) -> Any:
-    """From its bytes, as everything comes."""
-    return msgspec.json.decode(msgspec.json.encode(body), type=shape)

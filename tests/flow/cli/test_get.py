@@ -7,11 +7,9 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.resources import JOBSETS
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.stored_gang import StoredJobSet, store_half
+from tests.fakes.stored_gang import NO_ROOM, StoredJobSet, store_half
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.plane.planes import Plane
-
-NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
 
 def cells(text: str) -> list[list[str]]:
@@ -20,7 +18,7 @@ def cells(text: str) -> list[list[str]]:
 
 
 async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(stored: StoredJobSet, cli: CliShell) -> None:
-    await store_half(stored, NO_ROOM)
+    await store_half(stored)
     ran = await cli("get", "jobsets")
     head, row = cells(ran.out)
     assert ran.code == 0

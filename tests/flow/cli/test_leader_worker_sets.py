@@ -15,11 +15,10 @@ from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFU
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.faults import ALWAYS, Match
 from tests.fakes.leader_worker_sets import install_lws_crd
-from tests.fakes.stored_gang import install_jobset_crd
+from tests.fakes.stored_gang import NO_ROOM, install_jobset_crd
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
 from tests.plane.embedded import Embedded
 
-NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 STARTED = (VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started")
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 

@@ -97,7 +97,7 @@ async def test_the_right_that_is_missing_is_named_and_the_rest_is_shown(
     await store_every_reason(stored)
     await stored.condition(names.REASON_WAITING, "1/6 pods started; missing: 5 Unscheduled")
     ring = StoredStartGroup(stored.client, stored.namespace)
-    await store_half(ring, "no room")
+    await store_half(ring)
     rules, expected = USERS[rights]
     user = cli.user(await limited(rules))
     for words, texts in expected.items():

@@ -11,13 +11,12 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.leader_worker_sets import install_lws_crd
-from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd, store_half
+from tests.fakes.stored_gang import NO_ROOM, StoredJob, StoredJobSet, install_jobset_crd, store_half
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
 from tests.fakes.stored_start_group import StoredStartGroup
 from tests.flow.cli.test_schemas import check
 
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
-NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ async def stored_gangs(client: Client, namespace: str, *sources: str) -> list[St
         await install_lws_crd(client)
     made = [KINDS[it].make(client, namespace) for it in sources]
     for one in made:
-        await store_half(one, NO_ROOM)
+        await store_half(one)
     return made
 
 
@@ -244,7 +243,7 @@ async def test_a_job_without_the_annotation_is_no_gang(client: Client, namespace
 
 
 async def test_jobs_are_gangs_where_jobsets_are_not_installed(client: Client, namespace: str, cli: CliShell) -> None:
-    await store_half(StoredJob(client, namespace), NO_ROOM)
+    await store_half(StoredJob(client, namespace))
     for command in (["why", "train"], ["describe", "train"], ["timeline", "train"], ["get", "gangs"]):
         ran = await cli(*command)
         assert (ran.code, "error" in ran.err.lower(), "train" in ran.out) == (0, False, True), (command, ran.err)

@@ -8,12 +8,11 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.stored_gang import install_jobset_crd, store_half
+from tests.fakes.stored_gang import NO_ROOM, install_jobset_crd, store_half
 from tests.fakes.stored_start_group import StoredStartGroup
 from tests.flow.cli.test_schemas import check
 from tests.plane.planes import Plane
 
-NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
@@ -22,7 +21,7 @@ async def ring(client: Client, namespace: str) -> StoredStartGroup:
     """One of two pods has started, for the other there is no room."""
     await install_jobset_crd(client, namespace)
     made = StoredStartGroup(client, namespace)
-    await store_half(made, NO_ROOM)
+    await store_half(made)
     return made
 
 
@@ -67,7 +66,7 @@ async def test_of_several_owners_one_has_to_be_named(
     ring: StoredStartGroup, client: Client, namespace: str, cli: CliShell
 ) -> None:
     other = StoredStartGroup(client, namespace, "mpi", kind="MPIJob")
-    await store_half(other, NO_ROOM)
+    await store_half(other)
     shown = f"startgroup/ring in namespace {namespace} has 2 owners: mpijob/mpi (UID {other.uid}), pytorchjob/ring"
     for command in (["why"], ["describe"], ["watch"], ["wait"], ["timeline"], ["release", "--yes"]):
         ran = await cli(*command, "startgroup/ring")

@@ -11,12 +11,11 @@ from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.fakes.cli_process import on_terminal, started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.faults import Match
-from tests.fakes.stored_gang import StoredJobSet, store_half, workers
+from tests.fakes.stored_gang import NO_ROOM, StoredJobSet, store_half, workers
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.plane.embedded import Embedded
 from tests.plane.planes import Plane
 
-NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 SUBJECT = "jobset.jobset.x-k8s.io/train"
 
 
@@ -60,7 +59,7 @@ async def test_a_watch_that_is_cut_goes_on_and_says_so(alone: StoredPodGroups, e
 
 
 async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: StoredJobSet, cli: CliShell) -> None:
-    await store_half(stored, NO_ROOM)
+    await store_half(stored)
     late = await cli("watch", "train", "--timeout=0")
     assert (late.code, f"{SUBJECT} is not released after 0s; `jobset-gate why {SUBJECT} -n" in late.err) == (3, True)
     watching = asyncio.create_task(cli("watch", "train"))
@@ -91,7 +90,7 @@ SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 
 
 async def test_a_terminal_gets_bars_that_move_and_is_left_as_it_was(stored: StoredJobSet, plane: Plane) -> None:
-    job = await store_half(stored, NO_ROOM)
+    job = await store_half(stored)
     async with on_terminal(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as terminal:
         seen = await terminal.until("1/2", "Unscheduled", NO_ROOM)
         assert f"JobSet {stored.namespace}/train: Waiting, " in seen

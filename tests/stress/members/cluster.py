@@ -16,6 +16,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
 from jobset_gate.sources import lws, startgroup
 from jobset_gate.sources.table import config_map_name
 from tests.fakes.memory_api import Api, Json
+from tests.fakes.wire_objects import decoded
 from tests.stress.world.cluster import Cluster
 from tests.stress.world.objects import JOBSET, GangShape, notes_of, stamp
 
@@ -56,7 +57,7 @@ class MemberCluster(Cluster):
         version = pod["metadata"]["uid"], pod["metadata"]["resourceVersion"]
         found = self._seen.get(version)
         if found is None:
-            found = self._decode(msgspec.json.decode(msgspec.json.encode(pod), type=wire.MemberPod))
+            found = self._decode(decoded(pod, wire.MemberPod))
             assert found is not None
             self._seen[version] = found
         return found

@@ -78,6 +78,13 @@ class MemberOracle(Oracle):
         assert timeout is not None, f"early: {verdict}, without a timeout"
         assert now >= min(ran, default=math.inf) + timeout, f"early: {verdict} at {now}, the pods ran at {ran}"
 
+    def _none_is_held(self, mine: list[Json], *, whole: bool) -> None:
+        """These pods are all of a gang at its end; `whole`: nobody lacks."""
+        held = [pod["metadata"]["name"] for pod in mine if pod in self._cluster.waiting()]
+        if held and (whole or self._cluster.shape.timeout is not None):
+            stored = self._api.get(CONFIGMAPS, self._cluster.gate)
+            raise AssertionError(f"held for ever: {held} of {len(mine)}; {stored}")
+
     def _have_started(self, live: list[PodSeen]) -> list[PodSeen]:
         """Or announced."""
         return [
@@ -200,10 +207,7 @@ class RingOracle(MemberOracle):
     @override
     def ended(self, *, all_start: bool) -> None:
         live = [pod for pod in self._api.all(PODS) if self._ring.seen(pod).live and not is_bare(pod)]
-        held = [pod["metadata"]["name"] for pod in live if pod in self._cluster.waiting()]
-        if held and (all_start or self._cluster.shape.timeout is not None):
-            stored = self._api.get(CONFIGMAPS, self._cluster.gate)
-            raise AssertionError(f"held for ever: {held} of {len(live)}; {stored}")
+        self._none_is_held(live, whole=all_start)
 
 
 class LeaderOracle(MemberOracle):
@@ -280,8 +284,4 @@ class LeaderOracle(MemberOracle):
         uid = leader["metadata"]["uid"]
         live = [pod for pod in self._api.all(PODS) if cluster.seen(pod).live and not is_bare(pod)]
         mine = [pod for pod in live if self.whose[pod["metadata"]["uid"]] == uid]
-        held = [pod["metadata"]["name"] for pod in mine if pod in cluster.waiting()]
-        whole = len(mine) >= self.sizes[uid] and all_start
-        if held and (whole or cluster.shape.timeout is not None):
-            stored = self._api.get(CONFIGMAPS, cluster.gate)
-            raise AssertionError(f"held for ever: {held} of {len(mine)}; {stored}")
+        self._none_is_held(mine, whole=all_start and len(mine) >= self.sizes[uid])

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import msgspec
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
@@ -40,28 +39,19 @@ from jobset_gate.sources import decode, lws, startgroup
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json
 from tests.fakes.memory_client import Answer, Call, MemoryClient
+from tests.fakes.wire_objects import decoded
 from tests.stress.world.objects import JOBSET
 
-SHAPES: dict[Resource, Any] = {
-    JOBSETS: wire.JobSet,
-    JOBS: wire.Job,
-    PODS: wire.Pod,
-    CONFIGMAPS: wire.ConfigMap,
-    STATEFUL_SETS: lws_wire.WorkerSet,
+KINDS: dict[Resource, tuple[Any, Callable[[Any], Any]]] = {
+    JOBSETS: (wire.JobSet, decode.jobset),
+    JOBS: (wire.Job, decode.job),
+    PODS: (wire.Pod, decode.pod),
+    CONFIGMAPS: (wire.ConfigMap, decode.config_map),
+    STATEFUL_SETS: (lws_wire.WorkerSet, lws.worker_set),
 }
-READERS: dict[Resource, Callable[[Any], Any]] = {
-    JOBSETS: decode.jobset,
-    JOBS: decode.job,
-    PODS: decode.pod,
-    CONFIGMAPS: decode.config_map,
-    STATEFUL_SETS: lws.worker_set,
-}
-_ALONE_SHAPES = SHAPES | {PODS: wire.MemberPod}
-OF_SOURCE = {
-    "startgroup": (_ALONE_SHAPES, READERS | {PODS: startgroup.pod}),
-    "lws": (_ALONE_SHAPES, READERS | {PODS: lws.pod}),
-}
-"""Where pods are gated one by one."""
+"""Of each the shape on the wire, and what reads it."""
+PODS_ALONE = {"startgroup": (wire.MemberPod, startgroup.pod), "lws": (wire.MemberPod, lws.pod)}
+"""The same of pods that are gated one by one, by their source."""
 METRICS = ControllerMetrics(CollectorRegistry())
 SILENCE = 70.0
 """Seconds after which an informer notices that a watch is half open (faults.md 2)."""
@@ -160,10 +150,10 @@ class _RecordingLiveReader(LiveReader):
 class Replica:
     """Runs after `boot`. Its calls wait until `answer`."""
 
-    def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float], source: str) -> None:
+    def __init__(self, api: Api, loop: InstantLoop, now: Callable[[], float], source: str) -> None:
         self.source, self._workloads = source, WORKLOADS.get(source, JOBSETS)
-        self._shapes, self._readers = OF_SOURCE.get(source, (SHAPES, READERS))
-        self.name, self.api, self._loop, self._true_now = name, api, loop, now
+        self._kinds = KINDS | {PODS: PODS_ALONE.get(source, KINDS[PODS])}
+        self.api, self._loop, self._true_now = api, loop, now
         self.clock_ahead = 0.0
         self.memory = MemoryClient(api, self._answer_call)
         self.pending_calls: list[PendingCall] = []
@@ -228,7 +218,7 @@ class Replica:
             CONFIGMAPS: self.index.on_config_map,
             STATEFUL_SETS: self.index.on_worker_set,
         }
-        self._stores: dict[Resource, Store[Any, Any]] = {kind: Store(self._readers[kind]) for kind in WATCHED}
+        self._stores: dict[Resource, Store[Any, Any]] = {kind: Store(self._kinds[kind][1]) for kind in WATCHED}
         self._staleness = {kind: Staleness(self.now) for kind in WATCHED}
         self.book = WaiterRegistry(self.index, self.now, reported)
         self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=reported)
@@ -384,7 +374,7 @@ class Replica:
         return RawView(jobset, [*self.known[JOBS].values()], [*self.known[PODS].values()], held)
 
     def _shaped(self, kind: Resource, body: Json) -> Any:
-        return msgspec.json.decode(msgspec.json.encode(body), type=self._shapes[kind])
+        return decoded(body, self._kinds[kind][0])
 
 
 @cache

@@ -53,7 +53,7 @@ class World:
         self.api = Api()
         self.cluster, self.oracle = self._judged_cluster(shape)
         self.streams = FakeStreams(self.cluster, self.loop)
-        self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now, shape.source) for n in range(replicas)]
+        self.replicas = [Replica(self.api, self.loop, self.now, shape.source) for _ in range(replicas)]
         for replica in self.replicas:
             replica.memory.gate_written = partial(self.oracle.written, replica)
             replica.memory.gate_removed = self.oracle.removed

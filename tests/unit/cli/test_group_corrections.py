@@ -3,38 +3,17 @@
 import copy
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.cli.manifests import group_corrections
 from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.model import RawMetadata
-from tests.fakes.podgroups import design_manifests
 from tests.fakes.podgroups.sources import ALIBABA, GANG, KEP24, PLUGINS, Json, pod_group
 
 
 def paths(corrected: group_corrections.CorrectedManifest) -> list[str]:
     return [it.path for it in corrected.problems]
-
-
-def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> None:
-    right = group_corrections.correct_manifest(yaml.safe_load(design_manifests.KOORDINATOR_GANG_GROUP))
-    assert right.manifest["metadata"] == {
-        "name": "role-a",
-        "namespace": "teama",
-        "annotations": {
-            f"{GANG}total-number": "2",
-            f"{GANG}mode": "Strict",
-            f"{GANG}groups": '["teama/role-a","teamb/role-b"]',
-        },
-    }
-    said = formats.parse_pod_group(right.manifest)
-    assert said is not None
-    gangs = ("teama/role-a", "teamb/role-b")
-    assert (said.problems, said.annotation_problems, said.annotated_spec.gangs) == ((), (), gangs)
-    notes = [f"metadata.annotations[{GANG}{it}]" for it in ("total-number", "groups", "groups")]
-    assert paths(right) == ["apiVersion", "metadata.namespace", *notes]
 
 
 def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:

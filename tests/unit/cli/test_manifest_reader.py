@@ -21,10 +21,6 @@ def docs(file: Path, text: str | bytes) -> list[ManifestDocument]:
     return read([file.name])
 
 
-def values(file: Path, text: str | bytes) -> list[object]:
-    return [document.value for document in docs(file, text)]
-
-
 def test_several_documents_and_their_lines(write: Path) -> None:
     found = docs(write, "# a comment\na: 1\n---\n---\n# nothing\n---\nb: 2\n")
     assert [(it.number, it.line, it.value) for it in found] == [(1, 2, {"a": 1}), (4, 7, {"b": 2})]
@@ -65,7 +61,7 @@ def test_values(write: Path, text: str, value: object) -> None:
         with pytest.raises(CommandError):
             docs(write, text)
         return
-    assert values(write, text) == [value]
+    assert [it.value for it in docs(write, text)] == [value]
 
 
 @pytest.mark.parametrize(

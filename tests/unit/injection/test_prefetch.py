@@ -145,20 +145,6 @@ def test_a_copy_with_other_images_and_an_older_script_or_without_any_is_rendered
 
 
 @pytest.mark.parametrize(
-    "manifest",
-    [wanting(main(), main("log:1", "log")), wanting(init=[{"name": "own", "image": "train:1"}])],
-    ids=["two images", "nothing to do"],
-)
-def test_the_manifest_again_and_an_upgrade_come_to_the_stored_object(manifest: Json) -> None:
-    stored = created(manifest)
-    assert updated(manifest, stored) == updated(manifest, stored, OTHER_SETTINGS) == stored
-    assert refused(manifest, stored) == []
-    assert not_injected(stored, stored) == []
-    suspended = updated(changed(manifest, True, "spec", "suspend"), stored, OTHER_SETTINGS)
-    assert pod_spec(suspended) == pod_spec(stored)
-
-
-@pytest.mark.parametrize(
     "order",
     [[0, 2, 3], [0, 1, 3], [0, 1, 2], [1, 2, 3, 0], [1, 0, 2, 3], [3, 2, 1, 0], [0, 1, 2, 3, 1]],
     ids=["no copier", "no pull", "no barrier", "behind ours", "among ours", "turned", "twice"],

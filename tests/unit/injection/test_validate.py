@@ -155,6 +155,7 @@ def test_an_unknown_target_is_rejected_and_the_known_ones_are_named() -> None:
         ("[]", NOTE, "must be an object"),
         ('{"timeoutAfterSeconds":NaN}', f"{NOTE}.timeoutAfterSeconds", RANGE),
         ('{"timeout":3}', f"{NOTE}.timeout", "unknown key"),
+        ('{"ключ":3}', f"{NOTE}[ключ]", "unknown key"),
         ('{"timeoutAfterSeconds":1,"timeoutAfterSeconds":2}', NOTE, 'the key "timeoutAfterSeconds" is given twice'),
         ('{"targetReplicatedJobs":["x"]}', f"{NOTE}.targetReplicatedJobs[0]", "no replicatedJob has this name"),
     ],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jobset_gate.barrier.config import canonical, parse_annotation, stored_config
 from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
-from jobset_gate.objects.field_error import child_path, format_value
+from jobset_gate.objects.field_error import format_value
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,6 @@ configs = st.builds(
 def test_the_canonical_text_reads_back_as_the_config(config: Config) -> None:
     read = parse_annotation(canonical(config)).config
     assert read == config
-
-
-@pytest.mark.parametrize(
-    ("path", "key", "whole"),
-    [
-        ("spec", "replicas", "spec.replicas"),
-        ("spec.replicatedJobs", 0, "spec.replicatedJobs[0]"),
-        ("metadata.annotations", "jobset-gate.dev/bypass", "metadata.annotations[jobset-gate.dev/bypass]"),
-        ("", "spec", "spec"),
-        ("a", "ключ", "a[ключ]"),
-    ],
-)
-def test_a_path_is_written_as_kubectl_writes_it(path: str, key: str | int, whole: str) -> None:
-    assert child_path(path, key) == whole
 
 
 @pytest.mark.parametrize("value", ["x" * 10_000, "\ud800", object(), float("nan"), [[[]]], 10**400])

@@ -12,9 +12,10 @@ from jobset_gate.podgroups.owners import OwnerCapacity, capacity_shortage
 from jobset_gate.podgroups.preconditions import QuotaLimits
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from tests.fakes.podgroups import sources
-from tests.fakes.podgroups.objects import decoded, pod, pod_group
+from tests.fakes.podgroups.objects import pod, pod_group
 from tests.fakes.podgroups.snapshots import KEP24_KEY, group_snapshot, kep24_pod
 from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba, gang, group, groups_by_key, koordinator, member
+from tests.fakes.wire_objects import decoded
 
 BOTH = '["team/a","team/b"]'
 
