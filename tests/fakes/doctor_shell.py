@@ -6,9 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from tests.fakes.cli_runner import CliShell
 
 Json = dict[str, Any]
+only_embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 OURS = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
 WEBHOOK = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
 

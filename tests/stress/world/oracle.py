@@ -147,7 +147,8 @@ class Oracle:
         """A controller has put this into the ConfigMap, in the place of that."""
         if not facts.intact(new):
             self._wrong(f"not written whole: {new}")
-        was: Json = {} if old is None or self._is_forged(old) else old.get("data") or {}
+        stood: Json = (old or {}).get("data") or {}
+        was = {} if stood.get(VERDICT) in self._cluster.forged else stood
         if old is not None and was and facts.jobset_uid(old) not in ("", facts.jobset_uid(new)):
             self._wrong(f"a ConfigMap of another UID was adopted: {old}")
         text = new["data"].get(VERDICT, "")
@@ -319,9 +320,6 @@ class Oracle:
     def _data(self) -> Json:
         """Of the ConfigMap as it stands."""
         return (self._api.get(CONFIGMAPS, self._cluster.gate) or {}).get("data") or {}
-
-    def _is_forged(self, stored: Json) -> bool:
-        return (stored.get("data") or {}).get(VERDICT) in self._cluster.forged
 
     def _ahead(self) -> float:
         """Seconds by which a user's clock may be wrong."""

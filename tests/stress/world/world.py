@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -107,22 +108,16 @@ class World:
         if how == "delete":
             self.api.remove(CONFIGMAPS, self.cluster.gate)
             return
-
-        forged = self._forged(how)
-
-        def edit(body: Json) -> None:
-            if how.startswith("forge"):
-                body["data"] |= forged
-            elif how == "garble":
-                body["data"] = {VERDICT: "release me", CLOCK: "now", "more": "words"}
-            elif how == "empty":
-                body["data"] = {}
-            elif how == "disown":
-                body["metadata"]["ownerReferences"] = []
-            else:
-                body["metadata"]["labels"] = {}
-
-        self.api.change(CONFIGMAPS, self.cluster.gate, edit)
+        edits: dict[str, Callable[[Json], object]] = {
+            "garble": lambda body: body.update(data={VERDICT: "release me", CLOCK: "now", "more": "words"}),
+            "empty": lambda body: body.update(data={}),
+            "disown": lambda body: body["metadata"].update(ownerReferences=[]),
+            "unlabel": lambda body: body["metadata"].update(labels={}),
+        }
+        if how not in edits:
+            forged = self._forged(how)
+            edits[how] = lambda body: body["data"].update(forged)
+        self.api.change(CONFIGMAPS, self.cluster.gate, edits[how])
 
     def edit_clock(self, by: float) -> None:
         """A user sets the clock in the ConfigMap to so many seconds from what it shows."""

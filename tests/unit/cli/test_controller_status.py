@@ -1,7 +1,6 @@
 """Whether a controller runs: yes, no, or not known, and never a no that nobody has seen."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from tests.fakes.podgroups.snapshots import timestamp
 
 Json = dict[str, Any]
 EVERYWHERE = "*"
+DAY = 24 * 3600
 HOME, USUAL = "team", DEFAULT_NAMESPACE
 
 
@@ -30,34 +30,24 @@ class LeaseClient:
     async def list(
         self, resource: Resource, namespace: str | None = None, *, label_selector: str = "", **_: Any
     ) -> Any:
-        if resource == DEPLOYMENTS:
-            assert label_selector == LABELS
-        self._check(namespace or EVERYWHERE)
-        return {"items": [it for it in self._of(resource) if namespace in (None, it["metadata"]["namespace"])]}
+        assert label_selector == (LABELS if resource == DEPLOYMENTS else "")
+        if not {namespace, EVERYWHERE} & {*self.rights}:
+            raise Forbidden(403, "Forbidden", "no")
+        found = self.leases if resource == LEASES else self.deployments
+        return {"items": [it for it in found if namespace in (None, it["metadata"]["namespace"])]}
 
-    async def get(self, resource: Resource, name: str, namespace: str) -> Json:
-        self._check(namespace)
-        for one in self._of(resource):
-            if (one["metadata"]["name"], one["metadata"]["namespace"]) == (name, namespace):
+    async def get(self, resource: Resource, name: str, namespace: str) -> Any:
+        for one in (await self.list(resource, namespace))["items"]:
+            if one["metadata"]["name"] == name:
                 return one
         raise NotFound(404, "NotFound", "there is none")
 
-    def _of(self, resource: Resource) -> Sequence[Json]:
-        return [dated(it) for it in self.leases] if resource == LEASES else self.deployments
 
-    def _check(self, namespace: str) -> None:
-        if namespace not in self.rights and EVERYWHERE not in self.rights:
-            raise Forbidden(403, "Forbidden", "no")
-
-
-def lease(ago: float = 0.0, *, namespace: str = "sys", holder: str = "one") -> Json:
-    """Renewed so long before it is read."""
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "ago": ago}
+def lease(days: int = 0, *, namespace: str = "sys", holder: str = "one") -> Json:
+    """For a day, renewed so many days ago."""
+    renewed = timestamp(time.time() - days * DAY)
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": DAY, "renewTime": renewed}
     return {"metadata": {"name": names.LEASE, "namespace": namespace}, "spec": spec}
-
-
-def dated(made: Json) -> Json:
-    return made | {"spec": made["spec"] | {"renewTime": timestamp(time.time() - made["spec"]["ago"])}}
 
 
 def deployment(*arguments: str, available: int = 1) -> Json:
@@ -75,16 +65,16 @@ UNKNOWN = "whether a controller runs is not known: "
 SEEN: dict[str, tuple[LeaseClient, bool | None, str]] = {
     "one leads": (LeaseClient([lease()]), True, f"a controller runs: one holds the Lease sys/{names.LEASE}"),
     "of two one leads": (
-        LeaseClient([lease(600), lease(namespace=HOME, holder="two")]),
+        LeaseClient([lease(2), lease(namespace=HOME, holder="two")]),
         True,
         "a controller runs: two holds",
     ),
-    "an old Lease": (LeaseClient([lease(600)]), False, OLD),
+    "an old Lease": (LeaseClient([lease(2)]), False, OLD),
     "one that was given back": (LeaseClient([lease(holder="")]), False, GIVEN_BACK),
     "nothing": (LeaseClient(), False, NO_LEASE),
     # A Lease of the time before stays behind where leader election was switched off.
     "no election, no Lease": (LeaseClient([], [deployment(OFF)]), True, RUNS_WITHOUT),
-    "no election, an old Lease": (LeaseClient([lease(600)], [deployment(OFF)]), True, RUNS_WITHOUT),
+    "no election, an old Lease": (LeaseClient([lease(2)], [deployment(OFF)]), True, RUNS_WITHOUT),
     "no election, no pod": (LeaseClient([], [deployment(OFF, available=0)]), False, "no controller runs"),
     "a Deployment that needs its Lease": (LeaseClient([], [deployment(ON)]), False, NO_LEASE),
     "no rights": (LeaseClient([lease()], rights=()), None, f"{UNKNOWN}no right to read the Lease {names.LEASE}"),

@@ -32,7 +32,7 @@ from jobset_gate_demo.fake import jobset_crd
 from tests.fakes import jobsets, stored_pod_groups
 from tests.fakes.admission_server import BUNDLE, limited, registered, registered_for_pods, registered_for_start_groups
 from tests.fakes.cli_runner import RunCli
-from tests.fakes.doctor_shell import WEBHOOK, DoctorShell, deployment
+from tests.fakes.doctor_shell import WEBHOOK, DoctorShell, deployment, only_embedded
 from tests.fakes.grouped_pods import pod
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
@@ -49,7 +49,6 @@ STARTING = Settings(gangs=Gangs(sources=("jobset", "startgroup")))
 
 
 only_real = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
-only_embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
 # --- A cluster that is well ------------------------------------------------------------------------------------------

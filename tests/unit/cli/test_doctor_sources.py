@@ -15,7 +15,7 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups, Settings
 from tests.fakes import jobs
 from tests.fakes.admission_server import BUNDLE, registered, registered_for_pods
-from tests.fakes.doctor_shell import WEBHOOK, DoctorShell, accused, deployment
+from tests.fakes.doctor_shell import WEBHOOK, DoctorShell, accused, deployment, only_embedded
 from tests.fakes.leader_worker_sets import install_lws_crd
 from tests.fakes.stored_gang import StoredJob, StoredJobSet
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet
@@ -25,7 +25,6 @@ from webhook import registration
 Json = dict[str, Any]
 NO_BARRIER = " "
 STARTING = Settings(gangs=Gangs(sources=("jobset", "startgroup")))
-only_embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
 @only_embedded

@@ -1,7 +1,7 @@
 """Looking at gangs for a person: what belongs together, what Events add, which rights are missing, how it looks."""
 
 import io
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,11 +14,12 @@ from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.printers.listing import age
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle, style_of
 from jobset_gate.explain.gang import explain_gang
-from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import POD_GROUPS, Resource
+from jobset_gate.kube.resources import POD_GROUPS
 from jobset_gate.settings import Groups
 from tests.fakes import gangs as seen_gangs
 from tests.fakes.cli_runner import Terminal
+from tests.fakes.memory_api import Api
+from tests.fakes.memory_client import MemoryClient
 from tests.fakes.podgroups.objects import pod_group
 
 
@@ -91,19 +92,11 @@ def test_on_a_narrow_terminal_no_line_is_wider_and_no_word_is_lost(width: int) -
     assert any("kubectl describe pod train-workers-0-1 -n default" in line for line in text.splitlines())
 
 
-class ListingClient:
-    """A client of a cluster with two PodGroups, and one of them cannot be decoded."""
-
-    async def list(self, resource: Resource, *_: Any, type: Any, **__: Any) -> Any:  # noqa: A002 - kube.Client's word
-        items: list[Any] = []
-        if resource == POD_GROUPS[names.PLUGINS_GROUP]:
-            items = [pod_group("good"), pod_group("odd", notes={"a": 1})]
-        return msgspec.json.decode(msgspec.json.encode({"metadata": {}, "items": items}), type=type)
-
-
 async def test_an_object_that_cannot_be_decoded_is_named_and_hides_no_other() -> None:
-    permissions = Permissions()
-    source = PodGroupSource(cast("Client", ListingClient()), None, permissions, Groups())
+    api, permissions = Api(), Permissions()
+    for each in (pod_group("good"), pod_group("odd", notes={"a": 1})):
+        api.put(POD_GROUPS[names.PLUGINS_GROUP], each)
+    source = PodGroupSource(MemoryClient(api).client, None, permissions, Groups())
     await source.load()
     assert [it.key.name for it in await source.statuses()] == ["good"]
     (missing,) = permissions.missing

@@ -12,16 +12,13 @@ from jobset_gate.podgroups.model import RawMetadata
 from tests.fakes.podgroups.sources import ALIBABA, GANG, KEP24, PLUGINS, Json, pod_group
 
 
-def paths(corrected: group_corrections.CorrectedManifest) -> list[str]:
-    return [it.path for it in corrected.problems]
-
-
 def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
-    made = pod_group("scheduling.x-k8s.io", "My_Group", minMember="3", scheduleTimeoutSeconds="x")
+    spec = {"minMember": "3", "scheduleTimeoutSeconds": "x"}
+    made = pod_group("scheduling.x-k8s.io", "My_Group", namespace="teamA", **spec)
     right = group_corrections.correct_manifest(made)
-    assert (right.manifest["metadata"]["name"], right.manifest["spec"]["minMember"]) == ("my-group", 3)
-    assert right.manifest["spec"]["scheduleTimeoutSeconds"] == "x"
-    assert paths(right) == ["spec.minMember", "metadata.name"]
+    assert right.manifest["metadata"] == {"name": "my-group", "namespace": "teama"}
+    assert right.manifest["spec"] == {"minMember": 3, "scheduleTimeoutSeconds": "x"}
+    assert [it.path for it in right.problems] == ["spec.minMember", "metadata.namespace", "metadata.name"]
 
 
 LABELS = {"metadata": {"labels": {PLUGINS: "g"}}}

@@ -21,6 +21,12 @@ from tests.fakes.podgroups.sources import PLUGINS
 SETTINGS = Settings()
 
 
+def written(folder: Path, text: str, name: str = "m.yaml") -> str:
+    """The path of a file with this text."""
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
 def dumped(*documents: Json) -> str:
     return "---\n".join(json.dumps(it, indent=1) + "\n" for it in documents)
 
@@ -51,25 +57,20 @@ def test_what_stands_for_millions_of_values_is_refused_before_they_are_made(
     text: str, split: bool, tmp_path: Path
 ) -> None:
     assert len(text) < 100_000
-    file = tmp_path / "m.yaml"
-    file.write_text(text)
     with pytest.raises(CommandError, match="stands for more than 1000000 values"):
-        list(documents(str(file), split=split))
+        list(documents(written(tmp_path, text), split=split))
 
 
 def test_merges_of_merges_of_the_same_keys_stand_for_few_values(tmp_path: Path) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text(merges(9))
-    (document,) = read([str(file)])
+    (document,) = read([written(tmp_path, merges(9))])
     assert document.value["b8"] == document.value["a"]
 
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000, "1" + "0" * 2_000_000])
 def test_an_integer_of_thousands_of_digits_is_reported_with_line_and_path(digits: str, tmp_path: Path) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text(f"kind: X\nspec:\n  list:\n  - a: {digits}\n")
+    file = written(tmp_path, f"kind: X\nspec:\n  list:\n  - a: {digits}\n")
     with pytest.raises(CommandError) as failed:
-        read([str(file)])
+        read([file])
     message = str(failed.value)
     assert message.startswith(f"{file}:4:8: ")
     assert message.endswith("is no number that Kubernetes knows (at spec.list[0].a)")
@@ -93,8 +94,7 @@ EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj\u2066"
 def test_keys_and_names_neither_steer_the_terminal_nor_begin_lines(
     given: Json, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text(yaml.safe_dump(given))
+    file = written(tmp_path, yaml.safe_dump(given))
     for command, output in [("render", FindingsFormat.TEXT), *(("validate", it) for it in FindingsFormat)]:
         _run(command, file, output)
         said = "".join(capfd.readouterr())
@@ -127,17 +127,16 @@ def test_four_times_the_manifest_takes_about_four_times_as_long(
     text: Callable[[int], str], command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def work(count: int) -> Callable[[], object]:
-        file = tmp_path / f"{count}.yaml"
-        file.write_text(text(count))
+        file = written(tmp_path, text(count), f"{count}.yaml")
         return lambda: _run(command, file)
 
     assert growth(work, 400) < MOST
     capfd.readouterr()
 
 
-def _run(command: str, file: Path, output: FindingsFormat = FindingsFormat.TEXT) -> Any:
+def _run(command: str, file: str, output: FindingsFormat = FindingsFormat.TEXT) -> Any:
     if command == "validate":
-        return validate.print_checked([str(file)], SETTINGS, output)
-    found = render.print_rendered([str(file)], SETTINGS, render.ManifestFormat.YAML)
+        return validate.print_checked([file], SETTINGS, output)
+    found = render.print_rendered([file], SETTINGS, render.ManifestFormat.YAML)
     assert found in (ExitCode.OK, ExitCode.ERROR)
     return found

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from base64 import b64decode
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,16 @@ from webhook.registration import MUTATING, VALIDATING, pod_configuration
 FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
 FOR_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.POD_WEBHOOK)
-FOR_BARRIER_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK)
 ALL = [*BOTH, FOR_PODS]
 NO_PODS = "groups: {enabled: false}"
 START_GROUPS = f"{{{NO_PODS}, gangs: {{sources: [jobset, startgroup], podFailurePolicy: Ignore}}}}"
 Json = dict[str, Any]
+
+
+def registering(plane: Plane, *more: str) -> AbstractAsyncContextManager[ServiceProcess]:
+    """A webhook with a certificate of its own that writes its configurations."""
+    where = ("--kubeconfig", str(plane.kubeconfig), "--port", "0")
+    return running_service("webhook", "--self-signed", "--register", *where, *more)
 
 
 async def registered(service: ServiceProcess, configurations: int = len(ALL)) -> str:
@@ -50,10 +56,9 @@ async def until_mutated(client: Client, resource: Resource, body: Json, namespac
 
 
 async def test_it_registers_itself_is_called_and_leaves_nothing_behind(plane: Plane, namespace: str) -> None:
-    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
     async with plane.client() as client:
         await jobset_crd.install(client)
-        async with running_service("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service:
+        async with registering(plane, "--unregister-on-exit") as service:
             url = await registered(service)
             hook = (await client.get(*BOTH[0]))["webhooks"][0]
             assert hook["clientConfig"]["url"] == f"{url}/mutate"
@@ -76,14 +81,11 @@ async def test_what_is_off_does_not_ask_for_pods_and_an_old_registration_is_take
     embedded_plane: Plane, tmp_path: Path
 ) -> None:
     config = tmp_path / "settings.yaml"
-    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0"]
     async with embedded_plane.client() as client:
         await client.create(FOR_PODS[0], pod_configuration(Groups(), url="https://127.0.0.1:1"))
         for settings, policies in ((NO_PODS, []), (START_GROUPS, ["Ignore"]), (NO_PODS, []), (NO_PODS, [])):
             config.write_text(settings)
-            async with running_service(
-                "webhook", "--self-signed", "--register", "--config", str(config), *where
-            ) as service:
+            async with registering(embedded_plane, "--config", str(config)) as service:
                 await registered(service, len(BOTH) + len(policies))
                 found = {one["metadata"]["name"]: one for one in (await client.list(MUTATING_WEBHOOKS))["items"]}
                 assert [one["webhooks"][0]["failurePolicy"] for one in found.values()] == ["Fail", *policies]
@@ -93,16 +95,15 @@ async def test_what_is_off_does_not_ask_for_pods_and_an_old_registration_is_take
 
 async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plane: Plane, namespace: str) -> None:
     """And what others own in it stays: here a label, in a cluster the caBundle of cert-manager."""
-    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
     async with plane.client() as client:
         try:
-            async with running_service("webhook", "--self-signed", "--register", *where) as service:
+            async with registering(plane) as service:
                 first = await registered(service)
                 assert await service.stop() == 0
             for resource, name in ALL:
                 body = {"metadata": {"labels": {"team": namespace}}}
                 await client.patch(resource, name, body=body, patch=PatchType.MERGE)
-            async with running_service("webhook", "--self-signed", "--register", *where) as service:
+            async with registering(plane) as service:
                 second = await registered(service)
                 assert await service.stop() == 0
             found = [await client.get(resource, name) for resource, name in ALL]

@@ -56,12 +56,6 @@ def test_a_timeout_ends_it_with_124_even_where_the_termination_log_cannot_be_wri
     assert held.run() == 124
 
 
-def test_the_file_that_speaks_first_wins(held: BarrierProcess) -> None:
-    held.write("verdict", timeout())
-    held.write("annotation", release())
-    assert held.run() == 124
-
-
 def test_a_verdict_of_its_generation_is_obeyed_and_one_of_a_later_epoch(held: BarrierProcess) -> None:
     held.attempt, held.epoch = "3", "10"
     assert held.obeys(release(attempt=3, epoch=10))

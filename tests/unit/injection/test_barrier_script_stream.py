@@ -70,9 +70,10 @@ def test_it_asks_for_its_own_generation_and_says_which_pod_it_is(held: BarrierPr
 @pytest.mark.parametrize(
     ("body", "code"), [(release(), 0), (timeout("nobody came\n"), 124)], ids=["release", "timeout"]
 )
-def test_it_does_not_wait_for_the_end_of_the_answer(
+def test_it_does_not_wait_for_the_end_of_the_answer_and_keeps_a_release(
     held: BarrierProcess, gate: StreamServer, body: str, code: int
 ) -> None:
+    held.state.mkdir()
     process = held.start()
     worthless = gate.next_request()
     worthless.hold(body="garbage\n")
@@ -82,6 +83,8 @@ def test_it_does_not_wait_for_the_end_of_the_answer(
     assert ended(process) == code
     asked.until_gone()
     assert code == 0 or held.log.read_text() == "nobody came"
+    kept = [it.read_text() for it in held.state.iterdir()]
+    assert kept == ([release().partition("\n")[0] + "\n"] if code == 0 else [])
 
 
 def test_a_verdict_may_come_in_pieces_and_in_chunks(held: BarrierProcess, gate: StreamServer) -> None:
@@ -98,18 +101,6 @@ def test_a_verdict_may_come_in_pieces_and_in_chunks(held: BarrierProcess, gate: 
     text = release(epoch=12)
     asked.send(f"{len(text):x}\r\n{text}\r\n0\r\n\r\n")
     assert ended(process) == 0
-
-
-def test_a_release_of_the_stream_is_kept_for_a_barrier_that_runs_again_without_it(
-    held: BarrierProcess, gate: StreamServer
-) -> None:
-    held.state.mkdir()
-    process = held.start()
-    gate.next_request().hold(body=release())
-    assert ended(process) == 0
-    assert (held.state / "verdict").read_text() == release().partition("\n")[0] + "\n"
-    held.stream = "http://127.0.0.1:1/v1/pods/team/a-token"
-    assert ended(held.start()) == 0
 
 
 WORTHLESS = (

@@ -155,17 +155,6 @@ def test_ours_come_back_to_their_places_behind_the_users_own(order: list[int]) -
     assert updated(changed(stored, [entries[index] for index in order], *INIT), stored) == stored
 
 
-# --- Decided when it is made ----------------------------------------------------------------------------------------
-
-
-def test_it_is_fixed_at_creation() -> None:
-    path = ("metadata", "annotations", names.PREFETCH_IMAGES)
-    fixed = f"metadata.annotations[{names.PREFETCH_IMAGES}]: {{}}: is fixed when the JobSet is created; was {{}}"
-    assert refused(changed(wanting(), "false", *path), created(wanting())) == [fixed.format('"false"', '"true"')]
-    assert refused(wanting(), created(jobset())) == [fixed.format('"true"', "not set then")]
-    assert named(updated(wanting(), created(jobset()))) == [BARRIER]
-
-
 @pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.parametrize("member", ["image", "command", "imagePullPolicy"])
 def test_a_container_that_is_changed_on_purpose_is_refused_and_not_undone_in_silence(index: int, member: str) -> None:

@@ -49,6 +49,9 @@ def test_an_update_that_says_the_same_or_less_or_what_may_change_is_accepted(new
     assert messages(new, old) == []
 
 
+PREFETCHING = created(jobset(notes={names.PREFETCH_IMAGES: "true"}))
+PREFETCH = (*NOTES, names.PREFETCH_IMAGES)
+PREFETCH_PATH = f"metadata.annotations[{names.PREFETCH_IMAGES}]"
 WAS = 'is immutable; was {"timeoutAfterSeconds":300}'
 LATER = "may only be set when the JobSet is created"
 UNGATED = created(jobset(config=False))
@@ -66,6 +69,8 @@ ANOTHER = [{"name": names.BARRIER_CONTAINER, "image": "x"}]
         (UNGATED, (*NOTES, names.CONFIG), "{}", f'{NOTE}: "{{}}": {LATER}'),
         (IMAGED, IMAGE, "x:2", f'{IMAGE_PATH}: "x:2": is fixed when the JobSet is created; was "x:1"'),
         (STORED, IMAGE, "x:2", f'{IMAGE_PATH}: "x:2": is fixed when the JobSet is created; was not set then'),
+        (PREFETCHING, PREFETCH, "false", f'{PREFETCH_PATH}: "false": is fixed when the JobSet is created; was "true"'),
+        (STORED, PREFETCH, "true", f'{PREFETCH_PATH}: "true": is fixed when the JobSet is created; was not set then'),
         (STORED, (*SPEC, "initContainers", 0, "image"), "other", f"{POD}.initContainers[0]: "),
         (STORED, (*SPEC, "volumes", 0, "projected"), "other", f"{POD}.volumes[0]: "),
         (STORED, (*SPEC, "initContainers"), ANOTHER, f"{POD}.initContainers[0]: "),
