@@ -13,7 +13,7 @@ from tests.fakes.podgroups.sources import ALIBABA, GANG, KEP24, PLUGINS, Json, p
 
 
 def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
-    spec = {"minMember": "3", "scheduleTimeoutSeconds": "x"}
+    spec: Json = {"minMember": "3", "scheduleTimeoutSeconds": "x"}
     made = pod_group("scheduling.x-k8s.io", "My_Group", namespace="teamA", **spec)
     right = group_corrections.correct_manifest(made)
     assert right.manifest["metadata"] == {"name": "my-group", "namespace": "teama"}
