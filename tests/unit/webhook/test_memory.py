@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,27 +22,20 @@ SECONDS = "600"
 """Nobody is sent away for being slow: all that can be held is held."""
 
 
-class Process:
-    def __init__(self, running: subprocess.Popen[str], url: str, ca: Path) -> None:
-        self.url = url
-        self.context = ssl.create_default_context(cafile=str(ca))
-        self._running = running
-
-    def peak(self) -> int:
-        """Bytes, since it was started."""
-        status = Path(f"/proc/{self._running.pid}/status").read_text()
-        found = present(re.search(r"VmHWM:\s+(\d+) kB", status))
-        return int(found.group(1)) * 1024
+def peak(pid: int) -> int:
+    """Bytes of this process at most, since it was started."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(present(re.search(r"VmHWM:\s+(\d+) kB", status))[1]) * 1024
 
 
 @contextmanager
-def process(folder: Path) -> Iterator[Process]:
-    ca = folder / "ca.pem"
+def process(ca: Path) -> Iterator[tuple[int, str]]:
+    """Its id and its URL."""
     command = [sys.executable, "-m", "tests.fakes.serving_process", SECONDS, str(ca)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as running:  # noqa: S603 - ours
         try:
-            yield Process(running, present(running.stdout).readline().strip(), ca)
+            yield running.pid, present(running.stdout).readline().strip()
         finally:
             present(running.stdin).close()
 
@@ -65,16 +58,17 @@ def nested() -> bytes:
 def test_the_memory_limit_of_the_chart_holds(count: int, said: bytes, tmp_path: Path) -> None:
     limit = VALUES["webhook"]["resources"]["limits"]["memory"]
     assert limit.endswith("Mi")
-    with process(tmp_path) as running, stalled_clients(running.url, context=running.context) as held:
+    with process(tmp_path / "ca.pem") as (pid, url), ExitStack() as stack:
+        context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        held, others = [stack.enter_context(stalled_clients(url, context=context)) for _ in range(2)]
         asyncio.run(_together(held, count, said))
         raw = nested()
-        with stalled_clients(running.url, context=running.context) as others:
-            asyncio.run(_together(others, 4, head(len(raw)) + raw))
-            for each in others.sockets:
-                each.settimeout(300)
-                # On a busy machine a body may take longer than a request may: then the connection is closed.
-                assert each.recv(1000)[:12] in (b"HTTP/1.1 200", b"HTTP/1.1 503", b"")
-        assert running.peak() < int(limit.removesuffix("Mi")) * 2**20
+        asyncio.run(_together(others, 4, head(len(raw)) + raw))
+        for each in others.sockets:
+            each.settimeout(300)
+            # On a busy machine a body may take longer than a request may: then the connection is closed.
+            assert each.recv(1000)[:12] in (b"HTTP/1.1 200", b"HTTP/1.1 503", b"")
+        assert peak(pid) < int(limit.removesuffix("Mi")) * 2**20
 
 
 async def _together(held: StalledClients, count: int, said: bytes) -> None:
