@@ -1,14 +1,11 @@
 """Who gets in: tokens, sessions, forms of other sites, names of other hosts, and a cluster that does not answer."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
-from pathlib import Path
 
 import aiohttp
 import pytest
 
 from controllers.statuspage import auth
-from controllers.statuspage.middleware import PageOptions
 from jobset_gate.kube.errors import Forbidden, Unreachable
 from tests.fakes import gangs
 from tests.fakes.served_page import ServedPage, http_session, serve_page
@@ -211,16 +208,3 @@ async def test_only_reads_and_short_forms_are_allowed(guest: aiohttp.ClientSessi
     for path in ("/", "/events", "/gangs/default/train"):
         answer = await guest.head(path, headers=ADMIN)
         assert (answer.status, await answer.read()) == (200, b"")
-
-
-def test_other_hosts_reach_it_by_tls_only() -> None:
-    for address, word in (
-        ("0.0.0.0", "may not listen on 0.0.0.0 without TLS"),  # noqa: S104 - refused
-        ("10.0.0.7", "may not listen on 10.0.0.7 without TLS"),
-        ("page.example", "without TLS"),
-    ):
-        assert word in PageOptions(8083, address).problem
-    for address in ("127.0.0.1", "::1", "localhost"):
-        assert PageOptions(8083, address).problem == ""
-    assert "both" in replace(PageOptions(1), certificate=Path("tls.crt")).problem
-    assert PageOptions(1, "0.0.0.0", Path("tls.crt"), Path("tls.key")).problem == ""  # noqa: S104 - with TLS

@@ -162,9 +162,6 @@ async def test_with_a_price_timeline_and_page_show_the_cost() -> None:
         assert "88 nvidia.com/gpu held at the gate: 44000 device-seconds, cost 30.56" in drawn
 
 
-# --- Which source to believe -----------------------------------------------------------------------------------------
-
-
 async def test_words_from_the_cluster_are_text() -> None:
     async with serve_page() as stage:
         stage.put(gangs.jobset(), gangs.pod(0), gangs.waiting_pod(1, detail=EVIL))
@@ -223,17 +220,6 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_until_it_restar
             assert expected in page
         stage.put(gangs.jobset(condition=condition, attempt=1))  # a restart is no end
         assert "train-workers-0-0" not in (await read(stage, path))[1]
-
-
-async def test_one_that_timed_out_before_this_replica_came_still_tells_what_its_jobset_knows() -> None:
-    words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
-    condition = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
-    async with serve_page() as stage:
-        gate = gangs.config_map(waiting_since=gangs.clock())
-        stage.put(gangs.jobset(condition=condition, finished=True, failed=True), gate=gate)
-        _, drawn = await read(stage, "/gangs/default/train/timeline.svg")
-        assert "1/2 pods started; it timed out 5m after its first pod started" in drawn
-        assert "1 pod: Unscheduled: no room" in drawn
 
 
 async def test_the_header_says_how_true_the_page_is() -> None:

@@ -126,8 +126,20 @@ def test_a_price_that_is_none_is_refused(tmp_path: Path, price: str) -> None:
         read(tmp_path, f"controller: {{pagePrices: {{nvidia.com/gpu: {price}}}}}")
 
 
-@pytest.mark.parametrize("text", ["pagePort: 8083, pageAddress: 10.0.0.1", "pagePort: 8083, pageTlsCert: /tls/tls.crt"])
-def test_what_would_show_tokens_to_others_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(CommandError, match="the status page") as refused:
-        service.options(read(tmp_path, f"controller: {{{text}}}"))
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("pageAddress: 0.0.0.0", "may not listen on 0.0.0.0 without TLS"),
+        ("pageAddress: page.example", "may not listen on page.example without TLS"),
+        ("pageTlsCert: /tls/tls.crt", "needs both"),
+    ],
+)
+def test_what_would_show_tokens_to_others_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(CommandError, match=f"the status page {why}") as refused:
+        service.options(read(tmp_path, f"controller: {{pagePort: 8083, {text}}}"))
     assert refused.value.code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize("address", ["'::1'", "localhost"])
+def test_on_loopback_it_needs_no_certificate(tmp_path: Path, address: str) -> None:
+    assert service.options(read(tmp_path, f"controller: {{pagePort: 8083, pageAddress: {address}}}")).page_port == 8083

@@ -12,7 +12,7 @@ from jobset_gate.sources.lws import WorkerSetSeen
 from tests.fakes import gangs, lws_controller
 from tests.fakes.served_page import ServedPage, line, read, serve_page
 from tests.fakes.start_group_controller import OWNER, RING, RUNS, SPACE, member, read_member
-from tests.fakes.wire_objects import owner
+from tests.fakes.wire_objects import bare_job_pod, owner
 from tests.tools.documented import check_document
 from tests.unit.statuspage.test_api import read as read_json
 
@@ -73,21 +73,10 @@ async def test_each_gang_has_a_row_and_a_page_in_the_words_of_its_kind(stage: Se
 
 
 async def test_timelines_have_the_pods_of_their_gang_alone(stage: ServedPage) -> None:
-    stage.api.pods.append(
-        {
-            "metadata": {
-                "name": "train-0",
-                "namespace": "default",
-                "uid": "p",
-                "labels": {names.GATED: names.GATED_JOB, names.JOB_NAME: "train"},
-                "annotations": {names.JOB_COMPLETION_INDEX: "0"},
-                "creationTimestamp": "2026-08-01T10:00:00Z",
-                "ownerReferences": [owner("Job", "train", gangs.UID)],
-            },
-            "spec": {},
-            "status": {"phase": "Pending"},
-        }
-    )
+    named = {"name": "train-0", "namespace": "default", "annotations": {names.JOB_COMPLETION_INDEX: "0"}}
+    labels = {names.GATED: names.GATED_JOB, names.JOB_NAME: "train"}
+    owners = [owner("Job", "train", gangs.UID)]
+    stage.api.pods.append(bare_job_pod(0, meta=named | {"labels": labels, "ownerReferences": owners}))
     for path, pods in ((JOB_PATH, ["train-0"]), (JOBSET_PATH, []), (RING_PATH, ["ring-0"]), (LWS_PATH, ["leader"])):
         _, drawn = await read(stage, f"{path}/timeline.svg", stage.api.admin())
         assert [it for it in ("train-0", "ring-0", "mpi-0", "leader") if it in drawn] == pods
