@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
@@ -13,6 +13,7 @@ from jobset_gate.runtime.connections import ConnectionLimits
 from jobset_gate.runtime.controller import STUCK_SECONDS, Controller
 from jobset_gate.runtime.healthz import LIMITS, HealthCheck, HealthServer, LivenessCheck
 from jobset_gate.runtime.workqueue import WorkQueue
+from tests.fakes.background import in_background
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.stalled_clients import HALF_HEAD, head, stalled_clients
 
@@ -100,15 +101,11 @@ class Leader:
 @asynccontextmanager
 async def leading() -> AsyncIterator[Leader]:
     leader = Leader()
-    task = asyncio.create_task(leader.controller.run(), name="gangs")
-    leader.liveness.watch_task(task)
-    await asyncio.sleep(0)
-    try:
+    async with in_background(leader.controller.run()) as task:
+        task.set_name("gangs")
+        leader.liveness.watch_task(task)
+        await asyncio.sleep(0)
         yield leader
-    finally:
-        task.cancel()
-        with suppress(BaseException):
-            await task
 
 
 async def test_a_stuck_worker_is_unhealthy_until_it_goes_on_but_not_on_a_standby() -> None:

@@ -9,11 +9,13 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import DesiredCondition, Generation, Verdict, VerdictKind
+from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import LEADER_WORKER_SETS
 from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.sources import lws_condition
 from jobset_gate.sources.lws_condition import GroupState
 from jobset_gate_demo.fake.clock import VirtualClock
+from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.lws_controller import (
     GROUP,
     PARENT,
@@ -24,7 +26,7 @@ from tests.fakes.lws_controller import (
     worker_set,
 )
 from tests.fakes.memory_api import Api
-from tests.fakes.memory_client import Answer, Call, MemoryClient
+from tests.fakes.memory_client import MemoryClient
 from tests.fakes.start_group_controller import RUNS, SPACE
 from tests.fakes.wire_objects import TEN_O_CLOCK
 
@@ -156,18 +158,12 @@ async def test_one_that_has_changed_since_is_written_after_it_was_seen(vllm: Lws
     assert (await vllm.write_condition())[2].startswith("0 of 2 groups")
 
 
-async def test_a_refused_write_is_tried_again_later(api: Api) -> None:
-    refused = True
-
-    async def answer(call: Call) -> Answer:
-        return Answer.REFUSED if refused and call.verb == "patch" else Answer.DONE
-
-    vllm = LwsController(api, MemoryClient(api, answer), VirtualClock(asyncio.get_running_loop(), TEN_O_CLOCK))
-    vllm.show(leader_worker_set())
+async def test_a_refused_write_is_tried_again_later(vllm: LwsController, api_calls: CallBlocker) -> None:
+    api_calls.fail = lambda call: ServerError(500) if call.verb == "patch" else None
     assert await vllm.conditions.reconcile(PARENT) == 15.0
     vllm.show(leader_worker_set(2))
     assert await vllm.conditions.reconcile(PARENT) == 15.0, "whatever else has changed"
-    refused = False
+    api_calls.fail = lambda _: None
     await asyncio.sleep(15)
     assert (await vllm.write_condition())[0] == "False"
 

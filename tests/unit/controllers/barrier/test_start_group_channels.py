@@ -21,19 +21,19 @@ CHANNELS: dict[str, dict[str, Any]] = {
 }
 
 
-async def until_run(at: EmbeddedController, *pods: str, restarts: int = 0) -> None:
+async def until_run(at: EmbeddedController, *pods: str) -> None:
     """Until these pods' main containers run, and no other's."""
 
     def holds(found: list[dict[str, Any]]) -> bool:
-        return {it["metadata"]["name"] for it in found if _runs(it, restarts)} == set(pods)
+        return {it["metadata"]["name"] for it in found if _runs(it)} == set(pods)
 
     async with ObjectView(at.client, PODS, "default") as view:
         await at.cluster.until(view.until(holds, SOON))
 
 
-def _runs(pod: dict[str, Any], restarts: int) -> bool:
+def _runs(pod: dict[str, Any]) -> bool:
     main = (pod.get("status", {}).get("containerStatuses") or [{}])[0]
-    return "running" in main.get("state", {}) and bool(main["restartCount"] >= restarts)
+    return "running" in main.get("state", {})
 
 
 async def until_gone(at: EmbeddedController) -> None:

@@ -13,14 +13,16 @@ from controllers.barrier.tracing import POLL_SECONDS, SETTLE_SECONDS, GangTracer
 from jobset_gate import names
 from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.model import BarrierStage, DesiredCondition, GangKey, VerdictKind, WorkloadSeen
+from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import PODS
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.timeline.trace import Trace
 from tests.fakes import gangs
+from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import T0, decided
 from tests.fakes.memory_api import Api
-from tests.fakes.memory_client import Answer, Call, MemoryClient
+from tests.fakes.memory_client import MemoryClient
 from tests.fakes.start_group_controller import RING, RUNS, SPACE, member, read_member
 from tests.fakes.wire_objects import TEN_O_CLOCK, owner
 
@@ -114,11 +116,10 @@ async def test_the_trace_of_a_start_group_has_its_pods_and_no_namesakes(harness:
     assert {it.attributes["k8s.pod.name"] for it in trace.spans if "k8s.pod.name" in it.attributes} == {"a", "b"}
 
 
-async def test_pods_that_cannot_be_listed_are_listed_again_and_not_for_ever(api: Api) -> None:
-    async def refuse_pods(call: Call) -> Answer:
-        return Answer.REFUSED if call.kind is PODS else Answer.DONE
-
-    harness = TracerHarness(MemoryClient(api, refuse_pods))
+async def test_pods_that_cannot_be_listed_are_listed_again_and_not_for_ever(
+    harness: TracerHarness, api_calls: CallBlocker
+) -> None:
+    api_calls.fail = lambda _: ServerError(500)
     harness.decide(VerdictKind.TIMEOUT)
     assert await harness.tracer.reconcile(KEY) == POLL_SECONDS
     harness.now += SETTLE_SECONDS

@@ -35,29 +35,28 @@ def watched(settings: Groups) -> set[tuple[Resource, str, str]]:
     return {(it.resource, it.label_selector, it.field_selector) for it in kinds}
 
 
-def test_with_all_ways_all_is_watched() -> None:
-    kinds = {(it, "", "") for it in (PODGROUPS_KEP24, PODGROUPS_PLUGINS, PODGROUPS_SIGS, RESOURCEQUOTAS, NODES)}
-    assert watched(Groups()) == {MEMBERS, RECORDS, ROOM, *kinds}
-    absent = [it.resource for it in watches.watch_sources(index(), Groups(), None) if it.may_be_absent]
-    assert set(absent) == set(watches.POD_GROUP_RESOURCES) == {PODGROUPS_KEP24, PODGROUPS_PLUGINS, PODGROUPS_SIGS}
+POD_GROUPS = {PODGROUPS_KEP24, PODGROUPS_PLUGINS, PODGROUPS_SIGS}
 
 
 @pytest.mark.parametrize(
-    ("way", "kinds"),
+    ("ways", "kinds"),
     [
-        (Format.KEP_24, {PODGROUPS_KEP24, RESOURCEQUOTAS}),
-        (Format.SCHEDULER_PLUGINS, {PODGROUPS_PLUGINS}),
-        (Format.KOORDINATOR_POD_GROUP, {PODGROUPS_PLUGINS, PODGROUPS_SIGS}),
-        (Format.KOORDINATOR_ANNOTATIONS, set()),
-        (Format.ALIBABA, set()),
+        ((Format.KEP_24,), {PODGROUPS_KEP24, RESOURCEQUOTAS}),
+        ((Format.SCHEDULER_PLUGINS,), {PODGROUPS_PLUGINS}),
+        ((Format.KOORDINATOR_POD_GROUP,), {PODGROUPS_PLUGINS, PODGROUPS_SIGS}),
+        ((Format.KOORDINATOR_ANNOTATIONS, Format.ALIBABA), set()),
+        (tuple(Format), {*POD_GROUPS, RESOURCEQUOTAS}),
     ],
 )
-def test_of_a_way_that_is_switched_off_nothing_is_watched(way: Format, kinds: set[Resource]) -> None:
-    assert watched(Groups(ways=(way,), capacity_check=CapacityCheck.OFF)) == {
-        MEMBERS,
-        RECORDS,
-        *((it, "", "") for it in kinds),
-    }
+def test_of_a_way_that_is_switched_off_nothing_is_watched(ways: tuple[Format, ...], kinds: set[Resource]) -> None:
+    plain = {(it, "", "") for it in kinds}
+    assert watched(Groups(ways=ways, capacity_check=CapacityCheck.OFF)) == {MEMBERS, RECORDS, *plain}
+    assert watched(Groups(ways=ways)) == {MEMBERS, RECORDS, *plain, ROOM, (NODES, "", "")}
+
+
+def test_pod_groups_alone_need_not_be_installed() -> None:
+    absent = {it.resource for it in watches.watch_sources(index(), Groups(), None) if it.may_be_absent}
+    assert absent == set(watches.POD_GROUP_RESOURCES) == POD_GROUPS
 
 
 def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_everywhere() -> None:

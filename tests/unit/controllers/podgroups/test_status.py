@@ -278,11 +278,19 @@ async def test_a_thousand_groups_are_reported_at_a_limited_rate(api: StatusApi) 
 # --- Other clients ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refusal", [NotFound(404, "NotFound", ""), Conflict(409, "Conflict", "")])
-async def test_a_group_that_is_gone_meanwhile_is_no_failure(api: StatusApi, refusal: KubeError) -> None:
-    api.fault = lambda verb, *_: refusal if verb == "patch status" else None
+TERMINATING = Forbidden(403, "Forbidden", "goes", details={"causes": [{"reason": "NamespaceTerminating"}]})
+
+
+@pytest.mark.parametrize(
+    "refusal", [NotFound(404, "NotFound", ""), Conflict(409, "Conflict", ""), TERMINATING], ids=type
+)
+async def test_a_group_that_is_gone_meanwhile_or_goes_with_its_namespace_is_no_failure(
+    api: StatusApi, refusal: KubeError
+) -> None:
+    api.fault = lambda verb, *_: refusal if verb == "patch status" or refusal is TERMINATING else None
     async with status_harness(api) as at:
-        await settled(at, seen(api, pod("a")))
+        await settled(at, seen(api, pod("a")), ROOM)
+        await asyncio.sleep(150)
         assert (at.failures, api.status) == (0, {})
 
 
@@ -367,15 +375,6 @@ async def test_what_fails_is_tried_again_and_counted(api: StatusApi) -> None:
         await asyncio.sleep(60)
         assert api.events == [("WaitingForCapacity", "g")]
         assert api.status["phase"] == "Pending"
-
-
-async def test_a_terminating_namespace_is_left_alone(api: StatusApi) -> None:
-    details = {"causes": [{"reason": "NamespaceTerminating"}]}
-    api.fault = lambda *_: Forbidden(403, "Forbidden", "goes", details=details)
-    async with status_harness(api) as at:
-        await settled(at, seen(api, pod("a")), ROOM)
-        await asyncio.sleep(150)
-        assert at.failures == 0
 
 
 async def test_of_a_group_that_is_gone_nothing_is_written(api: StatusApi) -> None:
