@@ -12,10 +12,9 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.transport import LONGEST_LINE
 from jobset_gate.runtime.clock import monotonic as now
 from jobset_gate.runtime.decoder import WatchProblemKind
-from tests.fakes.informer_harness import InformerHarness, SampleMeta, SampleObject, running_informer
+from tests.fakes.informer_harness import InformerHarness, SampleObject, running_informer
 from tests.fakes.loopback_server import Answer
 from tests.fakes.scripted_server import (
-    Json,
     ScriptedServer,
     abort_connection,
     never_ending_watch,
@@ -341,21 +340,13 @@ async def test_events_dropped_are_made_up_for_by_the_list_that_comes_in_any_case
 # --- our own writes
 
 
-def response(event: Json) -> SampleObject:
-    """The object of an event, as the response to the request that caused it."""
-    meta = event["object"]["metadata"]
-    return SampleObject(
-        SampleMeta(meta["name"], meta["namespace"], meta["uid"], meta["resourceVersion"]), data=event["object"]["data"]
-    )
-
-
 @pytest.mark.parametrize("end", [abort_connection, refusal(410)])
 async def test_an_object_of_ours_that_was_lost_before_the_watch_reported_it_is_missed_by_a_list(
     server: ScriptedServer, client: Client, end: Answer
 ) -> None:
     async with running_informer(client, relist_seconds=60.0) as watched:
         await server.watched()
-        watched.informer.store.observe_object(response(server.put("a", "1", tell=False)))
+        watched.informer.store.observe_object(msgspec.convert(server.put("a", "1", tell=False)["object"], SampleObject))
         assert watched.values == {"a": "1"}
         server.drop("a", tell=False)
         server.watches.append(end)

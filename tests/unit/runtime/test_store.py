@@ -3,7 +3,6 @@
 import asyncio
 import math
 import random
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -11,36 +10,34 @@ from hypothesis import strategies as st
 
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.store import MAX_TOMBSTONES, ObjectChange, ObjectVersion, Staleness, Store, is_later
+from tests.fakes.informer_harness import SampleMeta, SampleObject
 
 A = ("ns", "a")
 
 
-@dataclass(frozen=True)
-class Meta:
-    name: str
-    resource_version: str
-    uid: str = "u"
-    namespace: str = "ns"
+Samples = Store[SampleObject, str]
 
 
-@dataclass(frozen=True)
-class Thing:
-    metadata: Meta
-    value: str | None
+def new_store() -> Samples:
+    return Store(lambda thing: thing.data.get("value"))
 
 
 @pytest.fixture
-def store() -> Store[Thing, str]:
-    return Store(lambda thing: thing.value)
+def store() -> Samples:
+    return new_store()
 
 
-def event(store: Store[Thing, str], version: str, model: str | None, *, name: str = "a", uid: str = "u") -> object:
+def meta(version: str, name: str = "a", uid: str = "u") -> SampleMeta:
+    return SampleMeta(name, "ns", uid, version)
+
+
+def thing(version: str, value: str | None, name: str = "a", uid: str = "u") -> SampleObject:
+    return SampleObject(meta(version, name, uid), {} if value is None else {"value": value})
+
+
+def event(store: Samples, version: str, value: str | None, name: str = "a", uid: str = "u") -> object:
     """As the informer applies ADDED and MODIFIED."""
-    return store.put(Thing(Meta(name, version, uid), model))
-
-
-def thing(version: str, value: str | None) -> Thing:
-    return Thing(Meta("a", version), value)
+    return store.put(thing(version, value, name, uid))
 
 
 def test_versions_are_compared_as_numbers_and_others_only_differ() -> None:
@@ -52,36 +49,36 @@ def test_versions_are_compared_as_numbers_and_others_only_differ() -> None:
     assert not is_later("a", "a")
 
 
-def test_an_object_that_convert_leaves_out_is_remembered_by_its_version(store: Store[Thing, str]) -> None:
+def test_an_object_that_convert_leaves_out_is_remembered_by_its_version(store: Samples) -> None:
     assert event(store, "5", None) is None
     assert event(store, "4", "old") is None
     assert event(store, "6", "new") == ObjectChange(A, None, "new")
 
 
-def test_an_object_that_left_the_selector_may_come_back(store: Store[Thing, str]) -> None:
+def test_an_object_that_left_the_selector_may_come_back(store: Samples) -> None:
     """The watch reports it as deleted; uid and name are the same afterwards."""
     event(store, "5", "x")
-    left = Meta("a", "6")
+    left = meta("6")
     store.remove(left)
     assert event(store, "7", "y") == ObjectChange(A, None, "y")
     assert store.remove(left) is None
     assert dict(store.models) == {A: "y"}
 
 
-@pytest.mark.parametrize("deleted", [Meta("a", "5"), Meta("a", "9", uid="second")], ids=["same", "next"])
-def test_a_deletion_of_the_known_or_a_later_version_removes_it(store: Store[Thing, str], deleted: Meta) -> None:
+@pytest.mark.parametrize("deleted", [meta("5"), meta("9", uid="second")], ids=["same", "next"])
+def test_a_deletion_of_the_known_or_a_later_version_removes_it(store: Samples, deleted: SampleMeta) -> None:
     event(store, "5", "x")
     assert store.remove(deleted) == ObjectChange(A, "x", None)
 
 
-def test_an_event_from_before_the_list_changes_nothing(store: Store[Thing, str]) -> None:
+def test_an_event_from_before_the_list_changes_nothing(store: Samples) -> None:
     store.replace({A: (ObjectVersion("u", "5"), "x")}, "10")
     assert event(store, "7", "x", name="b", uid="b") is None
-    assert store.remove(Meta("a", "9")) is None
+    assert store.remove(meta("9")) is None
     assert dict(store.models) == {A: "x"}
 
 
-def test_a_list_reports_deletions_first_and_only_what_changed(store: Store[Thing, str]) -> None:
+def test_a_list_reports_deletions_first_and_only_what_changed(store: Samples) -> None:
     store.replace({("ns", name): (ObjectVersion(name, "5"), name) for name in "abc"}, "10")
     listed = {"n": ("12", "n"), "b": ("11", "B"), "c": ("5", "c")}
     changes = store.replace(
@@ -94,9 +91,9 @@ def test_a_list_reports_deletions_first_and_only_what_changed(store: Store[Thing
     ]
 
 
-def test_the_number_of_tombstones_is_bounded(store: Store[Thing, str]) -> None:
+def test_the_number_of_tombstones_is_bounded(store: Samples) -> None:
     for i in range(MAX_TOMBSTONES + 100):
-        store.remove(Meta("a", str(i + 1), uid=f"u{i}"))
+        store.remove(meta(str(i + 1), uid=f"u{i}"))
     assert len(store._tombstones) == MAX_TOMBSTONES
 
 
@@ -105,59 +102,57 @@ def test_any_order_and_any_repetition_of_the_same_events_end_the_same(
     history: list[tuple[str, bool]], rng: random.Random
 ) -> None:
     truth: dict[str, tuple[str, str]] = {}
-    events: list[tuple[Meta, str | None]] = []
+    events: list[tuple[SampleMeta, str | None]] = []
     for version, (name, deletes) in enumerate(history, start=1):
         if deletes and name in truth:
             uid, _ = truth.pop(name)
-            events.append((Meta(name, str(version), uid=uid), None))
+            events.append((meta(str(version), name, uid), None))
             continue
         uid = truth[name][0] if name in truth else f"uid{version}"
         truth[name] = (uid, f"model{version}")
-        events.append((Meta(name, str(version), uid=uid), f"model{version}"))
+        events.append((meta(str(version), name, uid), f"model{version}"))
     events = events + events[::2]
     rng.shuffle(events)
-    store: Store[Thing, str] = Store(lambda thing: thing.value)
-    for meta, model in events:
+    store: Samples = new_store()
+    for which, model in events:
         if model is None:
-            store.remove(meta)
+            store.remove(which)
         else:
-            store.put(Thing(meta, model))
+            store.put(SampleObject(which, {"value": model}))
     assert {name: model for (_, name), model in store.models.items()} == {name: m for name, (_, m) in truth.items()}
 
 
-def test_a_response_is_in_the_cache_at_once_and_its_event_or_an_older_one_changes_nothing(
-    store: Store[Thing, str],
-) -> None:
+def test_a_response_is_in_the_cache_at_once_and_its_event_or_an_older_one_changes_nothing(store: Samples) -> None:
     assert store.observe_object(thing("5", "1")) == "1"
     for version in ("5", "4"):
         assert event(store, version, "old") is None
         assert dict(store.models) == {A: "1"}
-    assert store.remove(Meta("a", "6")) == ObjectChange(A, "1", None)
+    assert store.remove(meta("6")) == ObjectChange(A, "1", None)
     assert store.observe_object(thing("7", None)) is None, "convert leaves it out"
 
 
-def test_a_response_older_than_the_watch_changes_nothing(store: Store[Thing, str]) -> None:
+def test_a_response_older_than_the_watch_changes_nothing(store: Samples) -> None:
     event(store, "6", "2")
     assert store.observe_object(thing("5", "1")) == "2"
-    store.remove(Meta("a", "7"))
+    store.remove(meta("7"))
     assert store.observe_object(thing("5", "1")) is None
     event(store, "9", "3", uid="second")
     assert store.observe_object(thing("6", "2")) == "3", "of a deleted object of the same name"
 
 
-def test_not_found_removes_the_version_that_was_known_before_the_request(store: Store[Thing, str]) -> None:
+def test_not_found_removes_the_version_that_was_known_before_the_request(store: Samples) -> None:
     assert store.observe_absence(A, store.version_of(A)) is None
     event(store, "5", "1")
     known = store.version_of(A)
     assert known == ObjectVersion("u", "5")
     assert store.observe_absence(A, known) is None
     assert event(store, "5", "1") is None
-    assert store.remove(Meta("a", "6")) is None
+    assert store.remove(meta("6")) is None
     event(store, "8", "2", uid="second")
     assert store.observe_absence(A, known) == "2", "created again while the request was in flight"
 
 
-def test_a_response_during_a_list_is_not_put_back_by_it(store: Store[Thing, str]) -> None:
+def test_a_response_during_a_list_is_not_put_back_by_it(store: Samples) -> None:
     event(store, "5", "1")
     store.begin_list()
     store.observe_object(thing("8", "2"))

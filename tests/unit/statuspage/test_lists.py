@@ -100,9 +100,6 @@ async def test_a_page_of_ten_thousand_pods_is_bounded(monkeypatch: pytest.Monkey
         assert len(drawn) < 100_000
 
 
-# --- Groups ----------------------------------------------------------------------------------------------------------
-
-
 async def test_groups_of_one_name_differ_by_their_format() -> None:
     async with serve_page() as stage:
         stage.groups.put(group_snapshot(pod("a")), group_snapshot(of=key(flavor=Flavor.ALIBABA)))

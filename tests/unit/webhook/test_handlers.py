@@ -120,14 +120,6 @@ def test_while_jobs_are_no_source_nothing_is_done_to_them() -> None:
 # --- Bytes -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_is_read_whole() -> None:
-    request = decode(body({"a": 1}, {"a": 0}, dryRun=True, subResource="status", later={"a": []}))
-    assert (request.uid, request.operation, request.namespace, request.name) == (UID, "UPDATE", "default", "gang")
-    assert (request.object, request.old_object) == ({"a": 1}, {"a": 0})
-    assert request.sub_resource == "status"
-    assert request.resource.resource == "jobsets"
-
-
 @pytest.mark.parametrize(
     "raw",
     [
