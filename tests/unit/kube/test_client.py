@@ -275,7 +275,7 @@ async def test_what_is_repeated_and_when(
 # --- the guard
 
 
-async def test_the_guard_is_called_before_each_write_and_each_repetition_but_not_for_reads(
+async def test_the_guard_may_refuse_each_write_and_each_repetition_and_no_read(
     server: ScriptedServer, client: Client
 ) -> None:
     asked: list[float] = []
@@ -284,24 +284,22 @@ async def test_the_guard_is_called_before_each_write_and_each_repetition_but_not
         asked.append(round(now()))
         return 60.0
 
+    def refuse() -> float:
+        raise errors.NotLeader
+
     guarded = client.with_guard(guard)
     await guarded.get(CONFIGMAPS, "x", "ns")
     await guarded.list(CONFIGMAPS, "ns")
     assert asked == []
+    server.requests.clear()
+    for verb in (CHANGES | CREATES).values():
+        with pytest.raises(errors.NotLeader):
+            await verb(client.with_guard(refuse))
+    assert server.requests == []
     always(server, refusal(429, retry_after=4))
     for verb in (CHANGES | CREATES).values():
         await verb(guarded)
     assert asked == [0, 4, 4, 4, 4, 4]
-
-
-async def test_a_write_that_the_guard_refuses_is_not_sent(server: ScriptedServer, client: Client) -> None:
-    def guard() -> float:
-        raise errors.NotLeader
-
-    for verb in (CHANGES | CREATES).values():
-        with pytest.raises(errors.NotLeader):
-            await verb(client.with_guard(guard))
-    assert server.requests == []
 
 
 async def test_a_write_ends_with_the_guards_time_which_the_server_gets_too(

@@ -109,7 +109,8 @@ async def judged(*candidates: Candidate) -> AsyncIterator[list[tuple[float, str]
 async def test_a_free_lease_is_taken_and_kept_and_a_second_candidate_waits(
     leases: LeaseServer, a: Candidate, candidate: Candidates
 ) -> None:
-    b = await candidate("b")
+    """Though its clock is a day ahead: times of two processes are not compared."""
+    b = await candidate("b", clock=lambda: 1_700_090_000.0 + now())
     b.start()
     assert a.statuses == [True]
     await asyncio.sleep(300)
@@ -234,16 +235,6 @@ async def test_another_process_of_the_same_identity_is_another_candidate(
         leases.line = lambda _: LineFault.GOOD
         await asyncio.sleep(60)
     assert isinstance(a.task.exception(), LeadershipLost)
-
-
-async def test_clocks_that_differ_by_hours_change_nothing(a: Candidate, candidate: Candidates) -> None:
-    b = await candidate("b", clock=lambda: 1_700_090_000.0 + now())
-    b.start()
-    async with judged(a, b):
-        await asyncio.sleep(120)
-        assert not b.leads.is_set()
-        await a.stop()
-        await b.leads.wait()
 
 
 @pytest.mark.parametrize("error", [None, ZeroDivisionError()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -168,17 +169,13 @@ async def test_a_refused_write_is_tried_again_later(vllm: LwsController, api_cal
     assert (await vllm.write_condition())[0] == "False"
 
 
-@pytest.mark.parametrize("gone", ["deleted", "ending", "without config"])
-async def test_nothing_is_written_on_one_that_is_no_more(vllm: LwsController, gone: str) -> None:
-    body = leader_worker_set()
-    if gone == "deleted":
+@pytest.mark.parametrize("gone", [None, {"deletionTimestamp": "2026-08-01T10:00:31Z"}, {"annotations": {}}])
+async def test_nothing_is_written_on_one_that_is_no_more_or_has_no_config(vllm: LwsController, gone: Any) -> None:
+    if gone is None:
         vllm.api.remove(LEADER_WORKER_SETS, "vllm", namespace=SPACE)
-    elif gone == "ending":
-        body["metadata"]["deletionTimestamp"] = "2026-08-01T10:00:31Z"
     else:
-        body["metadata"]["annotations"] = {names.BYPASS: "true"}
-    if gone != "deleted":
-        vllm.api.put(LEADER_WORKER_SETS, body)
+        body = leader_worker_set()
+        vllm.api.put(LEADER_WORKER_SETS, body | {"metadata": body["metadata"] | gone})
     vllm.watch()
     assert await vllm.conditions.reconcile(PARENT) is None
     assert [it for it in vllm.memory.calls if it.verb == "patch"] == []

@@ -32,10 +32,10 @@ BARE = decided(Blocked, gang(workload=jobset(replicated_job(has_barrier=False)))
 class ScrapedMetrics:
     """Measures, and what a scrape would show."""
 
-    def __init__(self) -> None:
+    def __init__(self, *sources: str) -> None:
         self.registry = CollectorRegistry()
         self.now = T0
-        self.measures = GangMetrics(self.registry, lambda: self.now)
+        self.measures = GangMetrics(self.registry, lambda: self.now, sources or ("jobset",))
 
     def value(self, name: str, **labels: str) -> float:
         found = self.registry.get_sample_value(f"jobset_gate_{name}", {"source": "jobset"} | labels)
@@ -224,23 +224,20 @@ def test_what_has_not_happened_yet_is_zero_not_absent(shown: ScrapedMetrics) -> 
 
 
 def test_gangs_are_counted_by_source() -> None:
-    registry = CollectorRegistry()
-    measures = GangMetrics(registry, lambda: T0, ("jobset", "job"))
-    job = GangKey("default", "train", "job")
+    shown, job = ScrapedMetrics("jobset", "job"), GangKey("default", "train", "job")
 
-    def value(name: str, source: str, **labels: str) -> float | None:
-        return registry.get_sample_value(f"jobset_gate_{name}", {"source": source} | labels)
+    def values(name: str, **labels: str) -> list[float]:
+        return [shown.value(name, source=it, **labels) for it in ("jobset", "job")]
 
-    assert value("decisions_total", "job", kind="release", cause="AllPodsStarted") == 0, "before the first"
+    assert values("decisions_total", kind="release", cause="AllPodsStarted") == [0, 0], "before the first"
     for key in (TRAIN, OTHER, job):
-        measures.on_waiting(key, *waits(pod(0), waiting_pod(1)))
-    assert [value("waiting_gangs", it) for it in ("jobset", "job")] == [2, 1]
-    assert [value("missing_pods", it, reason="Unscheduled") for it in ("jobset", "job")] == [2, 1]
-    measures.forget_gang(TRAIN)
-    measures.forget_gang(job)
-    assert [value("waiting_pods", it) for it in ("jobset", "job")] == [1, 0]
-    measures.on_stream_request("job", "told")
-    assert [value("stream_requests_total", it, outcome="told") for it in ("jobset", "job")] == [0, 1]
+        shown.measures.on_waiting(key, *waits(pod(0), waiting_pod(1)))
+    assert values("waiting_gangs") == values("missing_pods", reason="Unscheduled") == [2, 1]
+    shown.measures.forget_gang(TRAIN)
+    shown.measures.forget_gang(job)
+    assert values("waiting_pods") == [1, 0]
+    shown.measures.on_stream_request("job", "told")
+    assert values("stream_requests_total", outcome="told") == [0, 1]
 
 
 def test_requests_for_gangs_of_a_source_that_is_not_managed_have_no_source(shown: ScrapedMetrics) -> None:
