@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from controllers.barrier.cache import GangCache
@@ -15,7 +15,7 @@ from controllers.barrier.stream.registry import MAX_REQUESTS, WaiterRegistry
 from controllers.barrier.stream.server import StreamServer
 from jobset_gate.barrier import count
 from jobset_gate.barrier.count import GangCount
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, PodSeen, Verdict, WorkloadSeen
+from jobset_gate.barrier.model import GangKey, PodSeen, Verdict, WorkloadSeen
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 from tests.fakes.background import in_background
@@ -88,11 +88,9 @@ class ServedStream(ServedBook):
     def add_pod(self, pod: PodSeen, old: PodSeen | None = None) -> None:
         self.index.on_pod(ObjectChange(("default", pod.name), old, pod))
 
-    def store_verdict(self, verdict: Verdict | None, **changes: Any) -> ConfigMapSeen:
+    def store_verdict(self, verdict: Verdict) -> None:
         """The verdict stands in the gang's ConfigMap."""
-        gate = gangs.config_map(verdict=verdict, **changes)
-        self.index.set_config_map(TRAIN, gate)
-        return gate
+        self.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict))
 
     def add_pods(self, many: int) -> list[str]:
         """So many pods of the Job wait on their nodes; their UIDs."""

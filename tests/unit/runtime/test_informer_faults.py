@@ -337,9 +337,6 @@ async def test_events_dropped_are_made_up_for_by_the_list_that_comes_in_any_case
         assert now() - start <= 600
 
 
-# --- our own writes
-
-
 @pytest.mark.parametrize("end", [abort_connection, refusal(410)])
 async def test_an_object_of_ours_that_was_lost_before_the_watch_reported_it_is_missed_by_a_list(
     server: ScriptedServer, client: Client, end: Answer

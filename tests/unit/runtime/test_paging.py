@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
+from jobset_gate.kube.errors import InvalidResponse
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import PartialObjectMetadata
 from jobset_gate.runtime.paging import PAGE_BYTES, ListScope, list_objects
@@ -48,16 +48,6 @@ async def test_one_object_is_read_however_large_it_is(server: ScriptedServer, cl
     found: list[str] = []
     await names_of(client, found)
     assert found == ["giant"]
-
-
-async def test_a_response_that_is_too_long_has_its_own_error_and_the_client_goes_on(
-    server: ScriptedServer, client: Client
-) -> None:
-    server.lists = deque([LargeListServer([item("large", MIB)])])
-    with pytest.raises(ResponseTooLarge, match="more than 1000 bytes"):
-        await client.list(CONFIGMAPS, "ns", limit=5, max_bytes=1000)
-    server.put("a", "1")
-    assert (await client.list(CONFIGMAPS, "ns", limit=5, max_bytes=1000))["items"]
 
 
 async def test_an_unreadable_object_hides_no_other_unless_the_list_is_strict(

@@ -22,7 +22,8 @@ from tests.fakes.faults import ALWAYS, WRITES, Faults, Match
 from tests.fakes.jobsets import injected
 
 NAMESPACE = "default"
-DURATION, DEADLINE = 15.0, 10.0
+DEADLINE = 10.0
+"""Seconds in which a leader renews its lease: the default."""
 
 
 async def decided(client: Client) -> set[str]:
@@ -39,13 +40,7 @@ async def test_a_leader_whose_renewal_hangs_stops_writing_before_the_lease_can_b
 
     def manager(identity: str) -> Manager:
         options = ManagerOptions(
-            namespace=NAMESPACE,
-            identity=identity,
-            extend_crd=False,
-            lease_duration=DURATION,
-            renew_deadline=DEADLINE,
-            registry=CollectorRegistry(),
-            clock=clock,
+            namespace=NAMESPACE, identity=identity, extend_crd=False, registry=CollectorRegistry(), clock=clock
         )
         return Manager(Access(server=server.url), options)
 

@@ -12,10 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier.live_reader import LiveReader
 from jobset_gate import names
-from jobset_gate.barrier import messages, verdict_codec, wire
+from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.model import (
     BarrierStage,
-    ConditionSeen,
     ConfigMapSeen,
     GangKey,
     GangSnapshot,
@@ -29,7 +28,6 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import Requeue
-from jobset_gate.sources import decode
 from jobset_gate_demo.fake.clock import VirtualClock
 from tests.fakes import gangs
 from tests.fakes.background import in_background
@@ -39,7 +37,9 @@ from tests.fakes.gangs import job, verdict
 from tests.fakes.gate_stream import FakePeer
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
+from tests.fakes.present import present
 from tests.fakes.stored_objects import store_jobset, store_pod, verdict_on
+from tests.fakes.wire_objects import read_config_map, read_jobset
 
 TRAIN = GangKey("default", "train")
 NAME = "train-group-scheduling"
@@ -83,20 +83,17 @@ class ReconcilerHarness(ControllerHarness):
         uid = self.jobset.uid
         meta = {"name": NAME, "labels": {names.GATE: names.GATE_VALUE}, "annotations": {names.JOBSET_UID: uid}}
         stored = self.api.create(CONFIGMAPS, {"metadata": meta, "data": data})
-        self.cache.set_config_map(TRAIN, decode.config_map(msgspec.convert(stored, wire.ConfigMap)))
+        self.cache.set_config_map(TRAIN, read_config_map(stored))
 
     def edit(self, verdict: str) -> ConfigMapSeen | None:
         """A user writes this into the ConfigMap; how that looks."""
         stored = self.api.change(CONFIGMAPS, NAME, lambda body: body["data"].update({names.KEY_VERDICT: verdict}))
-        return decode.config_map(msgspec.convert(stored, wire.ConfigMap))
+        return read_config_map(stored)
 
     def jobset_in_api(self) -> WorkloadSeen:
         """As far as we have written it: with its condition."""
-        stored = self.api.get(JOBSETS, "train")
-        assert stored is not None
-        (now,) = stored["status"]["conditions"]
-        sent = ConditionSeen(status=now["status"], reason=now["reason"], message=now["message"], since="")
-        return msgspec.structs.replace(self.jobset, condition=sent)
+        stored = present(read_jobset(self.api.known(JOBSETS, "train")))
+        return msgspec.structs.replace(self.jobset, condition=stored.condition)
 
     async def reconcile(self) -> float | None:
         """One pass, the patches that it asked for, and then the words."""
@@ -110,9 +107,7 @@ class ReconcilerHarness(ControllerHarness):
         return [f"{call.verb} {call.kind.plural}" for call in self.api_calls.calls]
 
     def config_map_data(self) -> dict[str, str]:
-        stored = self.api.get(CONFIGMAPS, NAME)
-        assert stored is not None
-        found: dict[str, str] = stored["data"]
+        found: dict[str, str] = self.api.known(CONFIGMAPS, NAME)["data"]
         return found
 
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier.status import PROGRESS_INTERVAL, WORDING_INTERVAL, GangStatusWriter
 from jobset_gate import names
-from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, WorkloadSeen
+from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
 from jobset_gate.kube.errors import Conflict, Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
@@ -21,7 +21,9 @@ from tests.fakes.background import in_background
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
+from tests.fakes.present import present
 from tests.fakes.stored_objects import store_jobset, version_of
+from tests.fakes.wire_objects import read_jobset
 
 TRAIN = GangKey("default", "train")
 SOON = 0.01
@@ -79,12 +81,8 @@ class ConditionHarness:
     @property
     def seen(self) -> WorkloadSeen:
         """The JobSet once the watch has shown our condition."""
-        if not (now := self.stored):
-            return self.jobset
-        shown = ConditionSeen(
-            status=now["status"], reason=now["reason"], message=now["message"], since=now["lastTransitionTime"]
-        )
-        return msgspec.structs.replace(self.jobset, condition=shown)
+        stored = present(read_jobset(self.api.known(JOBSETS, "train")))
+        return msgspec.structs.replace(self.jobset, condition=stored.condition)
 
     @property
     def verbs(self) -> list[str]:

@@ -131,9 +131,6 @@ async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_o
     assert verdict_on(sender.api, one) == f"release {one.uid} 0 3 AllPodsStarted\nas decided\n"
 
 
-# --- Failures -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("error", [ServerError(500), NotFound(404)])
 async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
     sender: VerdictPatcherHarness, error: KubeError

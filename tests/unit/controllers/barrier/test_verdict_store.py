@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 import pytest
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate import names
-from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
@@ -21,7 +19,9 @@ from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import clock, gang, verdict
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
+from tests.fakes.present import present
 from tests.fakes.stored_objects import store_jobset
+from tests.fakes.wire_objects import read_config_map
 
 TRAIN = GangKey("default", "train")
 NAME = "train-group-scheduling"
@@ -49,14 +49,10 @@ class StoreHarness:
         return None if seen is None else seen.config_map
 
     def stored(self) -> Json:
-        found = self.api.get(CONFIGMAPS, NAME)
-        assert found is not None
-        return found
+        return self.api.known(CONFIGMAPS, NAME)
 
     def live(self) -> ConfigMapSeen:
-        gate = decode.config_map(msgspec.convert(self.stored(), wire.ConfigMap))
-        assert gate is not None
-        return gate
+        return present(read_config_map(self.stored()))
 
     def edit(self, change: Callable[[Json], object]) -> None:
         """Another client writes, and no watch has reported."""

@@ -18,9 +18,6 @@ IN = {zone: {"nodeSelector": {"zone": zone}} for zone in ("short", "stuck")}
 """Pods for different nodes, so that both groups may be tried at once."""
 
 
-# --- When it runs ---
-
-
 async def test_time_under_another_gate_does_not_count(cluster: InMemoryCluster) -> None:
     """Also not that of a pod that has come in the place of one that was opened; but not for ever."""
     async with running_controller(cluster, PROBE):
@@ -42,9 +39,6 @@ async def test_time_under_another_gate_does_not_count(cluster: InMemoryCluster) 
         assert cluster.recorded("short").rolled_back == 1
         await run_for(3600)
         assert cluster.recorded("stuck").rolled_back == 1
-
-
-# --- The minimum was bound ---
 
 
 async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_before_that_is_written(
@@ -73,9 +67,6 @@ async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_befor
         assert (found.satisfied is not None, found.stage) == (True, AdmissionState.OPEN)
         assert "bound-0" in cluster.ungated_pods()
         assert "late-0" not in cluster.ungated_pods(), "whose limit has passed"
-
-
-# --- Groups of higher priority ---
 
 
 async def test_a_group_whose_pod_is_nominated_keeps_its_time_but_not_for_ever(cluster: InMemoryCluster) -> None:

@@ -164,7 +164,7 @@ async def test_of_a_pods_two_lines_one_that_was_heard_is_enough(
 
 async def test_a_pod_is_answered_since_its_first_answer(unserved: ServedStream, clock: VirtualClock) -> None:
     """One that asks again and again without acting must not be thought answered for ever."""
-    unserved.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict()))
+    unserved.store_verdict(verdict())
     since = clock()
     for _ in range(3):
         request = ask(unserved, PODS[0])
