@@ -186,8 +186,7 @@ async def test_a_verdict_that_only_the_api_knows_is_not_taken_again(harness: Rec
     harness.add_pod(0)
     harness.add_pod(1)
     await harness.reconcile()
-    kept = verdict_codec.parse(harness.config_map_data()["verdict"])
-    assert kept is not None
+    kept = present(verdict_codec.parse(harness.config_map_data()["verdict"]))
     assert (kept.kind, kept.generation) == (VerdictKind.TIMEOUT, taken.generation)
 
 

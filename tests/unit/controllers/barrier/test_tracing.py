@@ -23,6 +23,7 @@ from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import T0, decided
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
+from tests.fakes.present import present
 from tests.fakes.start_group_controller import RING, RUNS, SPACE, member, read_member
 from tests.fakes.wire_objects import TEN_O_CLOCK, owner
 
@@ -53,8 +54,7 @@ class TracerHarness:
             self.set_pod(index, main_since=None)
         cause = names.REASON_STARTED if kind is VerdictKind.RELEASE else names.REASON_TIMED_OUT
         verdict = gangs.verdict(kind, cause, attempt=seen.attempt)
-        snapshot = self.cache.peek(KEY)
-        assert snapshot is not None
+        snapshot = present(self.cache.peek(KEY))
         condition = DesiredCondition(status="True", reason=cause, message="")
         self.tracer.on_decided(KEY, snapshot, Decide(verdict=verdict, clock=gangs.clock(), condition=condition))
         return seen
@@ -105,8 +105,7 @@ async def test_the_trace_of_a_start_group_has_its_pods_and_no_namesakes(harness:
     for body in (member("a", RUNS), member("b", RUNS), member("c", RUNS, ownerReferences=[other])):
         api.put(PODS, body)
         harness.cache.on_pod(ObjectChange((SPACE, body["metadata"]["name"]), None, read_member(body)))
-    seen = harness.cache.peek(RING)
-    assert seen is not None
+    seen = present(harness.cache.peek(RING))
     decision = decided(Decide, seen, TEN_O_CLOCK + 60)
     harness.now = TEN_O_CLOCK + 60
     harness.tracer.on_decided(RING, seen, decision)

@@ -148,8 +148,7 @@ async def test_an_unrelated_configmap_is_neither_adopted_nor_overwritten(harness
     with pytest.raises(ConfigMapConflict):
         await harness.gates.ensure_config_map(harness.seen(), None, None)
     assert harness.stored() == theirs
-    seen = harness.index.snapshot(TRAIN)
-    assert seen is not None
+    seen = present(harness.index.snapshot(TRAIN))
     assert seen.config_map_conflict
 
 

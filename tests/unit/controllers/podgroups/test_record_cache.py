@@ -14,6 +14,7 @@ from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import bound
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, alibaba, koordinator, problem_lines
+from tests.fakes.present import present
 
 G = key()
 KOORD = key(flavor=Flavor.KOORDINATOR)
@@ -73,8 +74,7 @@ def test_a_decision_on_a_gang_group_holds_for_all_of_its_gangs_from_the_first_on
     closed = msgspec.structs.replace(first, stage=AdmissionState.CLOSED)
     made.records(config_map(koord("a"), closed, version="9"))
     for name in "ab":
-        held = made.snapshot(koord(name)).record
-        assert held is not None
+        held = present(made.snapshot(koord(name)).record)
         assert held.stage is AdmissionState.CLOSED, "what stands on the first one's home, not the copy"
 
 
@@ -91,8 +91,7 @@ def test_a_record_decides_in_another_namespace_only_if_a_setting_and_the_group_a
     made.pods(gang("b", "victims", gangs=joined))
     made.records(config_map(koord("a"), record((koord("a"), 9), (victim, 9))))
     assert (made.snapshot(victim).record is not None) is (across and joined is not None)
-    own = made.snapshot(koord("a")).record
-    assert own is not None
+    own = present(made.snapshot(koord("a")).record)
     assert len(own.gangs) == (2 if across else 1)
     later = gang("b", "victims", gangs=JOINED)
     later["metadata"]["resourceVersion"] = "101"
