@@ -1,4 +1,7 @@
-"""Patches of pods: in turns or in order, each on its own pod only, and none in flight after drain()."""
+"""Patches of pods: in turns or in order, each on its own pod only.
+
+That none is in flight after drain(): tests/unit/controllers/podgroups/test_ungater.py.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -90,18 +93,6 @@ async def test_what_is_cleared_or_no_longer_wanted_is_not_sent() -> None:
         it.patcher.clear("a")
         await asyncio.sleep(10)
         assert it.order == ["a0", "b1"]
-
-
-async def test_after_drain_no_patch_of_the_key_is_in_flight() -> None:
-    async with running(PatcherHarness(concurrency=2)) as it:
-        for number in range(4):
-            it.patcher.enqueue("a", f"a{number}")
-        await asyncio.sleep(0.5)
-        await it.patcher.drain("a")
-        assert it.outcomes == [("a", "a0", "ok"), ("a", "a1", "ok")]
-        await asyncio.sleep(10)
-        assert it.order == ["a0", "a1"]
-        await it.patcher.drain("a")
 
 
 async def test_another_pod_of_the_name_counts_as_gone_and_anything_else_as_an_error() -> None:

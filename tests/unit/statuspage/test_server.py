@@ -16,22 +16,17 @@ from jobset_gate.cli.commands import controller as service
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.runtime.connections import ConnectionLimits
 from tests.fakes import gangs
+from tests.fakes.certificates import write_files
 from tests.fakes.eventually import PATIENCE
 from tests.fakes.served_page import http_session, serve_page
 from webhook.certs.serving import self_signed
 
 
-def write(folder: Path) -> tuple[PageOptions, bytes]:
-    """A fresh certificate in that folder; its CA."""
-    bundle = self_signed()
-    (folder / "tls.crt").write_bytes(bundle.certificate)
-    (folder / "tls.key").write_bytes(bundle.key)
-    return PageOptions(0, "127.0.0.1", folder / "tls.crt", folder / "tls.key"), bundle.ca
-
-
 async def test_with_a_certificate_it_speaks_tls_and_its_cookie_is_for_tls_only(tmp_path: Path) -> None:
-    options, ca = write(tmp_path)
-    trusting = ssl.create_default_context(cadata=ca.decode())
+    bundle = self_signed()
+    write_files(bundle, tmp_path)
+    options = PageOptions(0, certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key")
+    trusting = ssl.create_default_context(cadata=bundle.ca.decode())
     async with serve_page(options) as stage, http_session(stage) as session:
         stage.api.admin()
         assert stage.url.startswith("https://")

@@ -1,15 +1,13 @@
 """How far the page believes its caches: whether watches stand, and who holds the Lease."""
 
-from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import msgspec
-import pytest
 
 from controllers.barrier.cache import GangCache
 from controllers.statuspage.source import DISCONNECTED_SECONDS, disconnected_watches
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import PodSeen
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
@@ -19,16 +17,12 @@ from tests.fakes.gate_stream import until
 from tests.plane.embedded import Embedded
 
 
-@pytest.fixture
-async def client(embedded_plane: Embedded) -> AsyncIterator[Client]:
-    async with embedded_plane.client() as made:
-        yield made
-
-
-async def test_a_watch_that_breaks_is_missed_after_a_while(embedded_plane: Embedded, client: Client) -> None:
-    informer = Informer(client, WatchSource(CONFIGMAPS, wire.ConfigMap, lambda it: it, lambda _: None))
-    assert informer.disconnected_for == float("inf")
-    async with in_background(informer.run()):
+async def test_a_watch_that_breaks_is_missed_after_a_while(embedded_plane: Embedded) -> None:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(embedded_plane.client())
+        informer = Informer(client, WatchSource(CONFIGMAPS, wire.ConfigMap, lambda it: it, lambda _: None))
+        assert informer.disconnected_for == float("inf")
+        await stack.enter_async_context(in_background(informer.run()))
         await until(lambda: informer.has_synced and informer.disconnected_for == 0)
         assert disconnected_watches([informer]) == ((), 0.0)
         await embedded_plane.server.stop()

@@ -90,9 +90,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 @contextmanager
 def replaced(document: Any, value: Any, path: tuple[str | int, ...]) -> Iterator[None]:
-    parent = document
-    for key in path[:-1]:
-        parent = parent[key]
+    parent = dig(document, *path[:-1])
     before, parent[path[-1]] = parent[path[-1]], value
     try:
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
 import pytest
 
 from controllers.barrier.creation_problems import FIRST_POLL_AFTER, POLL_EVERY, CreationProblems
@@ -22,10 +21,6 @@ from tests.unit.controllers.barrier.test_live_reader import tell
 LACKING = gangs.gang(gangs.pod(0))
 """Its second pod was never made."""
 WORDS = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
-
-
-def _named(name: str) -> GangSnapshot:
-    return msgspec.structs.replace(LACKING, workload=msgspec.structs.replace(LACKING.workload, name=name))
 
 
 @pytest.fixture
@@ -59,7 +54,7 @@ async def test_what_a_quota_refuses_is_reported_once_it_has_lasted(
 async def test_all_gangs_of_a_namespace_are_served_by_one_question(
     hearing: CreationProblems, api_calls: CallBlocker
 ) -> None:
-    others = [_named(f"other-{number}") for number in range(20)]
+    others = [gangs.gang(gangs.pod(0), workload=gangs.jobset(name=f"other-{number}")) for number in range(20)]
     for seen in others:
         await passes(hearing, seen)
     await asyncio.sleep(FIRST_POLL_AFTER)

@@ -28,7 +28,7 @@ from tests.fakes.podgroups.snapshots import timestamp
 EVIL = key("evil", namespace="evil")
 
 
-LARGE, HUGE = asking("10"), asking("1000")
+HUGE = asking("1000")
 
 
 @pytest.fixture

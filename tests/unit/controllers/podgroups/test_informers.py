@@ -19,20 +19,20 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
+from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.settings import Groups
 
 MEMBERS, RECORDS = (PODS, names.POD_GROUP_LABEL, ""), (CONFIGMAPS, f"{names.POD_GROUP_RECORD}=true", "")
 ROOM = (PODS, f"!{names.POD_GROUP_LABEL}", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 
 
-def index() -> PodGroupCache:
-    return PodGroupCache(Groups())
+def sources(settings: Groups, namespace: str | None = None) -> list[AnyWatchSource]:
+    return watches.watch_sources(PodGroupCache(settings), settings, namespace)
 
 
 def watched(settings: Groups) -> set[tuple[Resource, str, str]]:
     """Each kind with its selectors."""
-    kinds = watches.watch_sources(index(), settings, None)
-    return {(it.resource, it.label_selector, it.field_selector) for it in kinds}
+    return {(it.resource, it.label_selector, it.field_selector) for it in sources(settings)}
 
 
 POD_GROUPS = {PODGROUPS_KEP24, PODGROUPS_PLUGINS, PODGROUPS_SIGS}
@@ -55,12 +55,12 @@ def test_of_a_way_that_is_switched_off_nothing_is_watched(ways: tuple[Format, ..
 
 
 def test_pod_groups_alone_need_not_be_installed() -> None:
-    absent = {it.resource for it in watches.watch_sources(index(), Groups(), None) if it.may_be_absent}
+    absent = {it.resource for it in sources(Groups()) if it.may_be_absent}
     assert absent == set(watches.POD_GROUP_RESOURCES) == POD_GROUPS
 
 
 def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_everywhere() -> None:
-    kinds = watches.watch_sources(index(), Groups(), "team")
+    kinds = sources(Groups(), "team")
     everywhere = {(it.resource, it.label_selector, it.field_selector) for it in kinds if it.namespace is None}
     assert everywhere == {(NODES, "", ""), (PODS, "", ROOM[2])}, "also those of other namespaces' groups"
     assert {it.namespace for it in kinds} == {None, "team"}
