@@ -164,6 +164,7 @@ async def test_a_refused_write_is_tried_again_later(vllm: LwsController, api_cal
     assert await vllm.conditions.reconcile(PARENT) == 15.0
     vllm.show(leader_worker_set(2))
     assert await vllm.conditions.reconcile(PARENT) == 15.0, "whatever else has changed"
+    assert [call.verb for call in api_calls.calls] == ["patch"]
     api_calls.fail = lambda _: None
     await asyncio.sleep(15)
     assert (await vllm.write_condition())[0] == "False"
