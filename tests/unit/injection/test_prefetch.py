@@ -17,7 +17,6 @@ TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
 INIT = (*TEMPLATE, "spec", "initContainers")
 NOTE = {names.PREFETCH_IMAGES: "true"}
 POD = "spec.replicatedJobs[0].template.spec.template.spec"
-OTHER_SETTINGS = Settings(barrier=Barrier(image="busybox:9", grace_seconds=1, run_as_user=None))
 
 
 def wanting(*mains: Json, init: list[Json] | None = None, **pod: Any) -> Json:

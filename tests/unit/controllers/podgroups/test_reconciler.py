@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from functools import partial
 
 import pytest
@@ -19,6 +20,12 @@ from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, 
 from tests.fakes.podgroups.manifests import record_text
 from tests.fakes.podgroups.objects import key, made_by, pod_group
 from tests.fakes.podgroups.sources import GANG, Json, alibaba
+
+LABELS = {
+    Flavor.KOORDINATOR: {names.KOORDINATOR_LABEL: "g"},
+    Flavor.SCHEDULER_PLUGINS: {names.PLUGINS_NAME: "g"},
+    Flavor.ALIBABA: alibaba("g", "2"),
+}
 
 # --- Members that come later -----------------------------------------------------------------------------------------
 
@@ -109,6 +116,40 @@ async def test_a_group_is_forgotten_with_its_last_pod_while_pods_of_another_kind
         await run_for(10)
         found = decode_record(record_text(cluster.stored(sigs, "team", "g")))
         assert (found.stage, found.rolled_back) == (AdmissionState.CLOSED, 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_the_next_pods_of_each_group_are_ungated(cluster: InMemoryCluster, seed: int) -> None:
+    """Whatever has become of groups of one name before."""
+    chance, numbers = random.Random(seed), itertools.count()  # noqa: S311 - chance that can be repeated
+    for api in (names.PLUGINS_GROUP, names.SIGS_GROUP):
+        cluster.put(POD_GROUPS[api], pod_group("g", uid=api, spec={"minMember": 2, "scheduleTimeoutSeconds": 20}))
+
+    def create(flavor: Flavor) -> None:
+        cluster.create_group("g", f"p{next(numbers)}", of=key("g", flavor), labels=LABELS[flavor])
+
+    async with running_controller(cluster, OFF):
+        for _ in range(40):
+            pods, ungated = [it["metadata"]["name"] for it in cluster.all(PODS)], cluster.ungated_pods()
+            step = chance.choice(("create", "create", "bind", "delete"))
+            if step == "create":
+                create(chance.choice([*LABELS]))
+            elif step == "delete" and pods:
+                cluster.remove(PODS, chance.choice(pods))
+            elif ungated:
+                cluster.bind(chance.choice(ungated))
+            await run_for(chance.choice((0, 0.01, 1, 30)))
+        pods = [it["metadata"]["name"] for it in cluster.all(PODS)]
+        for name in chance.sample(pods, len(pods)):
+            cluster.remove(PODS, name)
+            await run_for(chance.choice((0, 3)))
+        for flavor in (*LABELS, *LABELS):
+            await run_for(1)
+            create(flavor)
+        for _ in range(200):
+            await run_for(10)
+            cluster.bind(*cluster.ungated_pods())
+        assert len(cluster.ungated_pods()) == 2 * len(LABELS)
 
 
 async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryCluster) -> None:
