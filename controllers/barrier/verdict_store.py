@@ -9,7 +9,7 @@ from typing import Any
 from controllers.barrier.cache import GangCache
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
-from jobset_gate.barrier import verdict_codec, wire
+from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import (
     ConfigMapSeen,
@@ -90,22 +90,20 @@ class VerdictStore:
     async def annotate_condition(self, workload: WorkloadSeen, condition: DesiredCondition) -> None:
         """Writes the condition GroupStarted where the ConfigMap is all there is to carry it (K7).
 
-        Nothing without a ConfigMap, which the next pass creates, or if it was written with the verdict. Raises Requeue
-        on a conflict.
+        Nothing without a ConfigMap, which the next pass creates, or if it was written with the verdict. Nor beside
+        another verdict: the condition would decide on pods that came later. Raises Requeue on a conflict.
         """
         key = workload.key
         gate = self._store.models.get((key.namespace, config_map_name(key)))
         if gate is None or (gate.condition is not None and gate.condition.says(condition)):
             return
-        meta = {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}
+        decided = messages.verdict_in_condition(condition, workload.uid)
+        if decided is not None and (gate.verdict is None or decided.generation != gate.verdict.generation):
+            return
+        body = {"metadata": {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}}
         try:
             stored = await self._client.patch(
-                CONFIGMAPS,
-                gate.name,
-                gate.namespace,
-                body={"metadata": meta},
-                patch=PatchType.MERGE,
-                type=wire.ConfigMap,
+                CONFIGMAPS, gate.name, gate.namespace, body=body, patch=PatchType.MERGE, type=wire.ConfigMap
             )
         except (Conflict, NotFound) as beaten:
             raise await self._lost_race(key) from beaten

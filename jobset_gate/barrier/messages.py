@@ -13,7 +13,6 @@ from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.count import GangCount
 from jobset_gate.barrier.missing import cause_key, commands
 from jobset_gate.barrier.model import (
-    ConditionSeen,
     DesiredCondition,
     GangSnapshot,
     Generation,
@@ -133,7 +132,7 @@ def decided(verdict: Verdict) -> DesiredCondition:
     )
 
 
-def verdict_in_condition(condition: ConditionSeen | None, uid: str) -> Verdict | None:
+def verdict_in_condition(condition: DesiredCondition | None, uid: str) -> Verdict | None:
     """The reverse of `decided`: the verdict on the workload of this UID, None if the condition names none.
 
     A condition without UID, as earlier versions wrote it, may be of another workload.

@@ -116,6 +116,14 @@ REMEMBERED = {
             "something_happens_to_a_pod 2 6, everything_calms_down 5 7"
         ),
     ),
+    "a controller writes what it decided on pods that have gone beside the ConfigMap of the next": Schedule(
+        shape=GangShape(width=1, timeout=None, source="startgroup"),
+        replicas=2,
+        fate=RunEnding(all_start=False),
+        steps=steps_of(
+            "pods_start, a_controller_hears_and_works 9 2, the_config_map_is_deleted, all_pods_are_deleted 1"
+        ),
+    ),
     "a gate that was made and lost between two lists is believed in": Schedule(
         shape=GangShape(width=2),
         fate=RunEnding(all_start=False),

@@ -104,23 +104,19 @@ async def test_a_group_is_forgotten_with_its_last_pod_while_pods_of_another_kind
     """Koordinator reads PodGroups of scheduler-plugins, too; but this one has its own."""
     sigs = POD_GROUPS[names.SIGS_GROUP]
     cluster.put(sigs, pod_group("g", uid="uid-sigs", spec={"minMember": 2}))
-    label = {names.KOORDINATOR_LABEL: "g"}
     async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", of=key("g", Flavor.KOORDINATOR), labels=label)
+        cluster.create_group("g", "a", "b", of=key("g", Flavor.KOORDINATOR), labels=LABELS[Flavor.KOORDINATOR])
         cluster.create_group("g", "theirs", minimum=1)
         await run_for(700)
-        for name in ("a", "b"):
+        for name in ("a", "b", "theirs"):
             cluster.remove(PODS, name)
-        await run_for(10)
-        cluster.remove(PODS, "theirs")
-        await run_for(10)
+            await run_for(10)
         found = decode_record(record_text(cluster.stored(sigs, "team", "g")))
         assert (found.stage, found.rolled_back) == (AdmissionState.CLOSED, 0)
 
 
 @pytest.mark.parametrize("seed", range(10))
 async def test_the_next_pods_of_each_group_are_ungated(cluster: InMemoryCluster, seed: int) -> None:
-    """Whatever has become of groups of one name before."""
     chance, numbers = random.Random(seed), itertools.count()  # noqa: S311 - chance that can be repeated
     for api in (names.PLUGINS_GROUP, names.SIGS_GROUP):
         cluster.put(POD_GROUPS[api], pod_group("g", uid=api, spec={"minMember": 2, "scheduleTimeoutSeconds": 20}))
@@ -139,9 +135,8 @@ async def test_the_next_pods_of_each_group_are_ungated(cluster: InMemoryCluster,
             elif ungated:
                 cluster.bind(chance.choice(ungated))
             await run_for(chance.choice((0, 0.01, 1, 30)))
-        pods = [it["metadata"]["name"] for it in cluster.all(PODS)]
-        for name in chance.sample(pods, len(pods)):
-            cluster.remove(PODS, name)
+        for it in chance.sample(cluster.all(PODS), len(cluster.all(PODS))):
+            cluster.remove(PODS, it["metadata"]["name"])
             await run_for(chance.choice((0, 3)))
         for flavor in (*LABELS, *LABELS):
             await run_for(1)
