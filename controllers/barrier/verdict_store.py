@@ -90,7 +90,7 @@ class VerdictStore:
     async def annotate_condition(self, workload: WorkloadSeen, condition: DesiredCondition) -> None:
         """Writes the condition GroupStarted where the ConfigMap is all there is to carry it (K7).
 
-        Nothing without a ConfigMap, which the next pass creates, or if it was written with the verdict. Nor beside
+        Nothing without a ConfigMap, which the next pass creates, or if it was written with the verdict. Nor next to
         another verdict: the condition would decide on pods that came later. Raises Requeue on a conflict.
         """
         key = workload.key

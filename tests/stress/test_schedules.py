@@ -116,7 +116,7 @@ REMEMBERED = {
             "something_happens_to_a_pod 2 6, everything_calms_down 5 7"
         ),
     ),
-    "a controller writes what it decided on pods that have gone beside the ConfigMap of the next": Schedule(
+    "a controller writes what it decided on pods that have gone to the ConfigMap of the next": Schedule(
         shape=GangShape(width=1, timeout=None, source="startgroup"),
         replicas=2,
         fate=RunEnding(all_start=False),
