@@ -65,12 +65,15 @@ _IS_NO_MIRROR: Final = (
     f"!has(object.metadata.annotations) || !('{names.MIRROR_POD}' in object.metadata.annotations)",
 )
 
+DEFAULT_SERVICE_PORT: Final = 443
+"""That of a service reference without one, as in the API."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceReference:
     namespace: str
     name: str
-    port: int = 443
+    port: int = DEFAULT_SERVICE_PORT
 
 
 class HookOptions(TypedDict, total=False):

@@ -39,7 +39,7 @@ def service(text: str) -> registration.ServiceReference:
     if found is None:
         raise CommandError(f"--service {text}: expected NAMESPACE/NAME or NAMESPACE/NAME:PORT")
     namespace, name, port = found.groups()
-    return registration.ServiceReference(namespace, name, **({"port": int(port)} if port else {}))
+    return registration.ServiceReference(namespace, name, int(port or registration.DEFAULT_SERVICE_PORT))
 
 
 async def register(client: Client, settings: Settings, **where: Any) -> list[RegisteredConfiguration]:
