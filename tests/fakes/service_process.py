@@ -81,10 +81,9 @@ async def running_service(*arguments: str) -> AsyncIterator[ServiceProcess]:
 
 async def run_once(kubeconfig: Path, *arguments: str) -> tuple[int, str]:
     """Exit code and output of Python with these arguments, as the user of a kubeconfig: what a pod does that ends."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, cwd=ROOT, env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
+    out_and_err: Any = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
+    env = os.environ | {"KUBECONFIG": str(kubeconfig)}
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=ROOT, env=env, **out_and_err)
     async with asyncio.timeout(PATIENCE):
         out, _ = await process.communicate()
     return process.returncode or 0, out.decode().strip()

@@ -80,7 +80,7 @@ class MemberOracle(Oracle):
 
     def _none_is_held(self, mine: list[Json], *, whole: bool) -> None:
         """These pods are all of a gang at its end; `whole`: nobody lacks."""
-        held = [pod["metadata"]["name"] for pod in mine if pod in self._cluster.waiting()]
+        held = [pod["metadata"]["name"] for pod in self._cluster.waiting() if pod in mine]
         if held and (whole or self._cluster.shape.timeout is not None):
             stored = self._api.get(CONFIGMAPS, self._cluster.gate)
             raise AssertionError(f"held for ever: {held} of {len(mine)}; {stored}")
