@@ -196,11 +196,6 @@ class GangReconciler:
 
 def _waiting_pods(seen: GangSnapshot, verdict: Verdict) -> Iterator[PodSeen]:
     """The pods that wait in their barrier and are bound by this verdict."""
-    uid, attempt = seen.workload.uid, seen.workload.attempt
-    return (
-        pod
-        for pod in count.gang_pods(seen)
-        if pod.alive
-        and pod.stage is BarrierStage.RUNNING
-        and verdict.generation.covers(Generation(uid, attempt, pod.epoch))
-    )
+    uid, attempt, covers = seen.workload.uid, seen.workload.attempt, verdict.generation.covers
+    waiting = (pod for pod in count.gang_pods(seen) if pod.alive and pod.stage is BarrierStage.RUNNING)
+    return (pod for pod in waiting if covers(Generation(uid, attempt, pod.epoch)))

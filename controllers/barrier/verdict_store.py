@@ -3,7 +3,7 @@
 The write of a verdict is the decision. After a crash at any point the ConfigMap holds the old content or the new one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from controllers.barrier.cache import GangCache
@@ -61,17 +61,23 @@ class VerdictStore:
             await self._remove(key, seen.workload, gate)
             gate = None
         membership = _membership(seen, gate, verdict, clock)
+        condition = condition or seen.workload.condition
         if gate is not None and gate.canonical and gate.membership == membership:
-            # Without the members, which are many and compared already.
+            # Without the members, which are many, and there already.
             found = verdict_codec.config_map_data(gate.verdict, gate.waiting_since)
-            if found == verdict_codec.config_map_data(verdict, clock):
+            data = verdict_codec.config_map_data(verdict, clock)
+            if found == data:
                 return
-        data = verdict_codec.config_map_data(verdict, clock, membership)
-        body = config_map_body(seen.workload, data, condition or seen.workload.condition)
+            if membership is not None:
+                await self._patch(key, gate, condition, dict.fromkeys(found) | data)
+                return
+        body = config_map_body(seen.workload, verdict_codec.config_map_data(verdict, clock, membership), condition)
         if gate is None:
             await self._create(key, body)
-        else:
-            await self._replace(key, gate, body)
+            return
+        # resourceVersion: compare-and-swap. uid: not a ConfigMap that was created again under the same name.
+        body["metadata"] |= {"resourceVersion": gate.resource_version, "uid": gate.uid}
+        await self._swap(key, gate, self._client.replace(CONFIGMAPS, body, type=wire.ConfigMap))
 
     async def get_config_map(self, key: GangKey) -> ConfigMapSeen | None:
         """The ConfigMap in the API, None if it does not exist. Raises ConfigMapConflict if it has not our label."""
@@ -100,14 +106,7 @@ class VerdictStore:
         decided = messages.verdict_in_condition(condition, workload.uid)
         if decided is not None and (gate.verdict is None or decided.generation != gate.verdict.generation):
             return
-        body = {"metadata": {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}}
-        try:
-            stored = await self._client.patch(
-                CONFIGMAPS, gate.name, gate.namespace, body=body, patch=PatchType.MERGE, type=wire.ConfigMap
-            )
-        except (Conflict, NotFound) as beaten:
-            raise await self._lost_race(key) from beaten
-        self._set_config_map(key, stored)
+        await self._patch(key, gate, condition, {})
 
     async def _create(self, key: GangKey, body: dict[str, Any]) -> None:
         try:
@@ -117,11 +116,19 @@ class VerdictStore:
             raise await self._lost_race(key) from taken
         self._set_config_map(key, stored)
 
-    async def _replace(self, key: GangKey, gate: ConfigMapSeen, body: dict[str, Any]) -> None:
-        # resourceVersion: compare-and-swap. uid: not a ConfigMap that was created again under the same name.
-        body["metadata"] |= {"resourceVersion": gate.resource_version, "uid": gate.uid}
+    async def _patch(
+        self, key: GangKey, gate: ConfigMapSeen, condition: DesiredCondition | None, data: Mapping[str, str | None]
+    ) -> None:
+        """Compare-and-swap of these keys and of the condition's annotations."""
+        metadata = {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}
+        body, merge = {"metadata": metadata, "data": data}, PatchType.MERGE
+        patched = self._client.patch(CONFIGMAPS, gate.name, gate.namespace, body=body, patch=merge, type=wire.ConfigMap)
+        await self._swap(key, gate, patched)
+
+    async def _swap(self, key: GangKey, gate: ConfigMapSeen, write: Awaitable[wire.ConfigMap]) -> None:
+        """Raises Requeue if the ConfigMap is no longer `gate`, or is immutable."""
         try:
-            stored = await self._client.replace(CONFIGMAPS, body, type=wire.ConfigMap)
+            stored = await write
         except (Conflict, NotFound) as beaten:
             raise await self._lost_race(key) from beaten
         except Invalid as refused:

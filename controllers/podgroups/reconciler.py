@@ -82,7 +82,8 @@ class PodGroupReconciler:
             if is_namespace_terminating(refused):
                 return None
             raise
-        return _earlier(requeue_after, generation.seconds_until_join(seen, self._clock()))
+        delays = requeue_after, generation.seconds_until_join(seen, self._clock())
+        return min((it for it in delays if it is not None), default=None)
 
     async def _act(self, key: PodGroupKey, seen: GroupSnapshot) -> float | None:
         record = seen.record
@@ -261,7 +262,3 @@ class PodGroupReconciler:
             return
         for key, seen in gangs.items():
             self._ungater.mark_timed_out(key, [it for it in seen.members if it.alive and not it.timed_out])
-
-
-def _earlier(one: float | None, other: float | None) -> float | None:
-    return min((it for it in (one, other) if it is not None), default=None)

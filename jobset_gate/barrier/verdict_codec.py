@@ -5,6 +5,7 @@ The first line of a verdict, five words, is for the barrier, a shell script. The
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -126,7 +127,19 @@ def parse_membership(data: Mapping[str, str]) -> Membership | None:
     attempt = parse_number(data.get(names.KEY_ATTEMPT), -1)
     if attempt < 0:
         return None
-    return Membership(attempt=attempt, members=frozenset(data.get(names.KEY_MEMBERS, "").split()))
+    return Membership(attempt=attempt, members=_members(data.get(names.KEY_MEMBERS, "")))
+
+
+@lru_cache(maxsize=4)
+def _members(text: str) -> frozenset[str]:
+    """The same text is read from the answer to a write and from its event: with 1,000 members each takes 0.1 ms."""
+    return frozenset(text.split())
+
+
+@lru_cache(maxsize=4)
+def _members_text(members: frozenset[str]) -> str:
+    """The same members are written with the clock and with the verdict, and compared with what was read."""
+    return "\n".join(sorted(members))
 
 
 def config_map_data(
@@ -137,7 +150,7 @@ def config_map_data(
     if membership is not None:
         data[names.KEY_ATTEMPT] = str(membership.attempt)
         if membership.members:
-            data[names.KEY_MEMBERS] = "\n".join(sorted(membership.members))
+            data[names.KEY_MEMBERS] = _members_text(membership.members)
     if verdict is not None:
         data[names.KEY_VERDICT] = render(verdict)
     if clock is not None:

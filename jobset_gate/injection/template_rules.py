@@ -43,7 +43,7 @@ def reserved(obj: Json, old: Json | None) -> list[FieldError]:
         mains = enumerate(job.spec_list("containers"))
         found += [_taken(job, "containers", index) for index, it in mains if ownership.is_reserved_container(it)]
         for key in ownership.MANAGED_LISTS:
-            compared = _names(kept[job.name], key) if job.name in kept else set()
+            compared = {it["name"] for _, it in ownership.own_entries(kept[job.name], key)} if job.name in kept else ()
             foreign = ownership.reserved_entries(job, key) if marked else ownership.foreign_entries(job, key)
             found += [_taken(job, key, index) for index, entry in foreign if entry["name"] not in compared]
     for index, policy in enumerate(as_list(nested(obj, "spec", "volumeClaimPolicies"))):
@@ -129,10 +129,6 @@ def _zeros(job: TemplateView, message: str) -> Iterator[FieldError]:
     for key in ("parallelism", "completions"):
         if as_int(job.job_spec.get(key), 1) <= 0:
             yield FieldError(format_path((*job.job_path, "spec", key)), job.job_spec[key], message)
-
-
-def _names(job: TemplateView, key: str) -> set[str]:
-    return {entry["name"] for _, entry in ownership.own_entries(job, key)}
 
 
 def _taken(job: TemplateView, key: str, index: int) -> FieldError:

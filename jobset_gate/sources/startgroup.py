@@ -7,6 +7,7 @@ generation: the attempt is a number in the ConfigMap, and which pods belong to i
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
 import msgspec
@@ -173,7 +174,8 @@ def _workload(key: GangKey, attempt: int, pods: Collection[PodSeen], gate: Confi
     live = [pod for pod in pods if pod.live]
     asked = live or pods
     # Pods of one template share one copy, and hashing each would take most of the time of a pass.
-    said = list(dict.fromkeys({id(pod.member): pod.member for pod in asked if pod.member is not None}.values()))
+    copies = {id(it): it for it, _ in groupby(pod.member for pod in asked) if it is not None}
+    said = list(dict.fromkeys(copies.values()))
     timeouts = [it.timeout for it in said]
     timeout = None if None in timeouts else max((it for it in timeouts if it is not None), default=None)
     size, bypass = max((it.size for it in said), default=0), all(it.bypass for it in said)

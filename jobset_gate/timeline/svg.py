@@ -349,7 +349,8 @@ def _text(value: object) -> str:
 
 def _element(name: str, content: str | Iterable[str] = "", /, **attributes: object) -> str:
     """`_element("rect", x=1, class_="held")`; `content` is SVG already. Numbers keep one decimal."""
-    given = "".join(f' {_name(key)}="{_value(value)}"' for key, value in attributes.items() if value is not None)
+    named = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
+    given = "".join(f' {key}="{_value(value)}"' for key, value in named.items())
     inner = content if isinstance(content, str) else "".join(content)
     return f"<{name}{given}>{inner}</{name}>" if inner else f"<{name}{given}/>"
 
@@ -374,10 +375,6 @@ def _shorten(words: str, most: int) -> str:
         return words
     left = (most - 1) // 2
     return f"{words[:left]}\u2026{words[len(words) - (most - 1 - left) :]}"
-
-
-def _name(key: str) -> str:
-    return key.rstrip("_").replace("_", "-")
 
 
 def _value(value: object) -> str:

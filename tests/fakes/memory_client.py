@@ -158,11 +158,10 @@ class MemoryClient:
         change = {**body, "metadata": kept} if kept else {key: it for key, it in body.items() if key != "metadata"}
 
         def work() -> Any:
-            version = meta.get("resourceVersion")
-            changed = self.api.change(
-                resource, name, lambda it: patched(patch, change, it), uid, version, namespace=namespace
-            )
-            return decoded(changed, type)
+            old, seen = self.api.get(resource, name, namespace), meta.get("resourceVersion")
+            new = self.api.change(resource, name, lambda it: patched(patch, change, it), uid, seen, namespace=namespace)
+            self._note(resource, old, new)
+            return decoded(new, type)
 
         return await self._do(Call("patch", resource, name, body, subresource or "", force), work)
 

@@ -1,7 +1,6 @@
 """`completion`: the script that makes a shell complete commands, options and their choices."""
 
-from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 from typer import completion as shells
@@ -11,15 +10,9 @@ from jobset_gate.cli.options import new_app
 
 EXECUTABLE: Final = "jobset-gate"
 """What is completed: kubectl asks its plugins in a way of its own."""
+Shell = Literal["bash", "zsh", "fish"]
+"""Those that there is a script for."""
 app = new_app()
-
-
-class Shell(StrEnum):
-    """Those that there is a script for."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
 
 
 @app.command("completion", epilog="Example: {program} completion bash")
@@ -30,6 +23,6 @@ def completion(*, shell: Annotated[Shell, typer.Argument(help="The shell.", show
     source.
     """
     script = shells.get_completion_script(  # type: ignore[attr-defined]  # typer lists nothing of its own there
-        prog_name=EXECUTABLE, complete_var=COMPLETION, shell=shell.value
+        prog_name=EXECUTABLE, complete_var=COMPLETION, shell=shell
     )
     typer.echo(script)
