@@ -172,9 +172,6 @@ class PodGroupControllers:
             self._queue.add_after(key, URGENT_SECONDS if urgent else DETAIL_SECONDS)
         self.pending.mark_dirty(key, lazy=not urgent)
 
-    def _quota_shortage(self, seen: GroupSnapshot) -> str:
-        return preconditions.quota_shortage(seen, self.cache.quotas(seen.group.key.namespace))
-
     def _other_precondition(self, seen: GroupSnapshot) -> GroupReason | None:
         held = None if self._native is None else self._native.why_held(seen)
         return held or preconditions.barrier_hold(seen, self._jobset)
@@ -192,7 +189,7 @@ class PodGroupControllers:
             self.cache.group,
             across_namespaces=self._settings.across_namespaces,
             owner_capacities=self._capacities.known,
-            quota_shortage=self._quota_shortage,
+            quota_shortage=lambda seen: preconditions.quota_shortage(seen, self.cache.quotas(seen.group.key.namespace)),
             other_precondition=self._other_precondition,
             crd_problems=self._crds.problems,
         )

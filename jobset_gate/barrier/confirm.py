@@ -45,10 +45,10 @@ def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
 def _pods_may_be_stale(facts: Facts, pod_staleness: float) -> bool:
     """Before an incomplete gang is given up always; before a release if the cache of pods is old.
 
-    Before another attempt begins always, since an old view would end one that it has not seen yet (K5).
+    Before the members are replaced always, since an old view would end an attempt that it has not seen yet (K5).
     """
     workload = facts.seen.workload
-    if facts.begins_attempt:
+    if facts.replaces_members:
         return True
     if workload.suspended or workload.bypass or facts.standing is not None:
         return False

@@ -69,11 +69,19 @@ class Facts:
         return self.deadline is not None and self.now >= self.deadline
 
     @property
-    def begins_attempt(self) -> bool:
-        """True where a clock or a verdict of a higher attempt than the recorded one would be written (K5)."""
-        known, attempt = self.seen.membership, self.seen.workload.attempt
-        if known is None or attempt <= known.attempt:
+    def replaces_members(self) -> bool:
+        """True where a clock or a verdict would be written with other members than the recorded ones (K5).
+
+        With those of a higher attempt, or of an undecided one of whose members none is seen: this view may be older.
+        """
+        known, attempt, stored = self.seen.membership, self.seen.workload.attempt, self.seen.stored_verdict
+        if known is None or attempt < known.attempt:
             return False
+        if attempt == known.attempt:
+            is_decided = stored is not None and stored.generation.attempt == attempt
+            live = (pod.uid for pod in self.seen.pods if pod.live)
+            if is_decided or not known.members or not known.members.isdisjoint(live):
+                return False
         decision = decide_on(self)
         if isinstance(decision, Wait):
             return decision.clock is not None and decision.clock.generation.attempt == attempt

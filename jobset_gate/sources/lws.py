@@ -130,7 +130,7 @@ def pod(seen: wire.MemberPod) -> PodSeen | None:
     gang, its = (meta.name, meta.uid) if leads else (owner.name, owner.uid)
     if name_and_index(gang)[0] != labels.lws:
         return None
-    found, notes = decode.pod(seen, _slot), meta.annotations or templates.NO_ANNOTATIONS
+    found, notes = decode.pod(seen, lambda *_: _NO_SLOT), meta.annotations or templates.NO_ANNOTATIONS
     made_by = ObjectSeen(api_version=LWS.api_version, kind=LWS.kind, name=labels.lws)
     return msgspec.structs.replace(
         found,
@@ -145,10 +145,6 @@ def pod(seen: wire.MemberPod) -> PodSeen | None:
 
 
 _NO_SLOT = Slot(LWS.name, "", "", members.TARGET, 0, 0)
-
-
-def _slot(_: wire.Labels, __: wire.OwnerReference | None) -> Slot:
-    return _NO_SLOT
 
 
 def leader_uid(pod: PodSeen, worker_sets: Mapping[str, str]) -> str:

@@ -160,7 +160,8 @@ class MemoryClient:
         def work() -> Any:
             old, seen = self.api.get(resource, name, namespace), meta.get("resourceVersion")
             new = self.api.change(resource, name, lambda it: patched(patch, change, it), uid, seen, namespace=namespace)
-            self._note(resource, old, new)
+            if body.get("data"):
+                self._note(resource, old, new)
             return decoded(new, type)
 
         return await self._do(Call("patch", resource, name, body, subresource or "", force), work)

@@ -112,7 +112,7 @@ REMEMBERED = {
         fate=RunEnding(all_start=False),
         steps=steps_of(
             "barriers_run_before_anybody_reports_it 10 1, a_controller_hears_and_works 9 8, barriers_ask 3 7, "
-            "a_call_goes_through 5 5, a_call_goes_through 7, the_config_map_is_deleted 8 9, "
+            "a_call_goes_through 5 5, a_call_goes_through 7, the_config_map_is_edited 5 9, "
             "something_happens_to_a_pod 2 6, everything_calms_down 5 7"
         ),
     ),
@@ -121,7 +121,16 @@ REMEMBERED = {
         replicas=2,
         fate=RunEnding(all_start=False),
         steps=steps_of(
-            "pods_start, a_controller_hears_and_works 9 2, the_config_map_is_deleted, all_pods_are_deleted 1"
+            "pods_start, a_controller_hears_and_works 9 2, the_config_map_is_edited, all_pods_are_deleted 1"
+        ),
+    ),
+    "a controller that sees a pod of an earlier attempt decides each attempt that another one begins": Schedule(
+        shape=GangShape(width=1, timeout=None, source="startgroup"),
+        replicas=2,
+        steps=steps_of(
+            "barriers_run_before_anybody_reports_it 8 5, kubelets_report 2 4, everything_calms_down 3 11, "
+            "a_watch_falls_silent 8 6, the_size_changes 7 1, something_happens_to_a_pod 6 2, everything_calms_down 3, "
+            "something_happens_to_a_pod 7 10, time_passes 8 9, pods_start 10 11, everything_calms_down 1 8"
         ),
     ),
     "a gate that was made and lost between two lists is believed in": Schedule(

@@ -100,13 +100,6 @@ class MemberCluster(Cluster):
         made = self.api.create(PODS, {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
         return str(made["metadata"]["uid"])
 
-    def lose_gate(self) -> None:
-        """A user deletes the ConfigMap."""
-        stored = self.api.get(CONFIGMAPS, self.gate)
-        if stored is not None:
-            self.judge.gate_lost(notes_of(stored)[names.JOBSET_UID])
-            self.api.remove(CONFIGMAPS, self.gate)
-
     # --- Kubelets ----------------------------------------------------------------------------------------------------
 
     @override

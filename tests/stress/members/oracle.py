@@ -54,10 +54,6 @@ class MemberOracle(Oracle):
         except AssertionError as wrong:
             self.wrongs.append(wrong)
 
-    def gate_lost(self, uid: str) -> None:
-        """A user has deleted this gang's ConfigMap: what nobody remembers may be decided once more."""
-        raise NotImplementedError
-
     def obeyed(self, uid: str, verdict: Verdict) -> None:
         """The barrier of this pod obeys a verdict on its gang."""
         if verdict.kind not in self._verdicts[self.whose[uid]]:
@@ -122,8 +118,9 @@ class RingOracle(MemberOracle):
         """What was decided, by generation and attempt."""
 
     @override
-    def gate_lost(self, uid: str) -> None:
+    def edited(self) -> None:
         self._gate_was_lost = True
+        self._members.clear()
 
     def created(self, uid: str, *, alone: bool) -> None:
         """A pod is made; `alone`: no other pod lives."""
@@ -221,11 +218,11 @@ class LeaderOracle(MemberOracle):
         self.sizes: dict[str, int] = {}
         """Of all leaders, by UID."""
         self._lost_gates: set[str] = set()
-        """Leaders whose ConfigMap a user has deleted."""
+        """Leaders whose ConfigMap a user has deleted or edited."""
 
     @override
-    def gate_lost(self, uid: str) -> None:
-        self._lost_gates.add(uid)
+    def edited(self) -> None:
+        self._lost_gates.add(notes_of(self._api.known(CONFIGMAPS, self._group.gate))[names.JOBSET_UID])
 
     @override
     def removed(self, old: Json) -> None:

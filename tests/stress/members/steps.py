@@ -47,8 +47,8 @@ class MemberRun(Run):
     def the_size_changes(self, one: int, other: int) -> None:
         self.members.size = 1 + one % 3
 
-    def the_config_map_is_deleted(self, one: int, other: int) -> None:
-        self.members.lose_gate()
+    def the_config_map_is_edited(self, one: int, other: int) -> None:
+        self.world.destroy_gate(("delete", "garble", "empty", "disown", "unlabel")[one % 5])
 
     @override
     def an_event_is_disturbed(self, one: int, other: int) -> None:
@@ -111,7 +111,7 @@ _OF_PODS = (
     "a_pod_is_replaced",
     "a_pod_misses_the_webhook",
     "the_size_changes",
-    "the_config_map_is_deleted",
+    "the_config_map_is_edited",
     "a_node_restarts",
 )
 _FAULTS = (
