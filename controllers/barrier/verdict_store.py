@@ -119,9 +119,9 @@ class VerdictStore:
     async def _patch(
         self, key: GangKey, gate: ConfigMapSeen, condition: DesiredCondition | None, data: Mapping[str, str | None]
     ) -> None:
-        """Compare-and-swap of these keys and of the condition's annotations."""
+        """Compare-and-swap of these keys and the condition. The null makes a refusal say if the object is immutable."""
         metadata = {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}
-        body, merge = {"metadata": metadata, "data": data}, PatchType.MERGE
+        body, merge = {"metadata": metadata} | ({"data": data, "immutable": None} if data else {}), PatchType.MERGE
         patched = self._client.patch(CONFIGMAPS, gate.name, gate.namespace, body=body, patch=merge, type=wire.ConfigMap)
         await self._swap(key, gate, patched)
 

@@ -58,7 +58,7 @@ async def test_the_last_pod_opens_the_gate(ring: StartGroupController) -> None:
     assert ring.decided.cause == names.REASON_STARTED
     assert ring.state == ("True", f"AllPodsStarted: all 2 pods started (uid {OWNER}, attempt 0, epoch 0)")
     (write,) = (call.body for call in ring.memory.calls if call.verb == "patch" and call.kind == CONFIGMAPS)
-    assert (names.KEY_MEMBERS in write["data"], ring.members) == (False, {"ring-0", "ring-1"})
+    assert (write["immutable"], "members" in write["data"], ring.members) == (None, False, {"ring-0", "ring-1"})
 
 
 async def test_the_config_map_is_found_by_the_groups_name_and_goes_with_the_owner(ring: StartGroupController) -> None:
