@@ -104,9 +104,8 @@ class VerdictStore:
         if gate is None or (gate.condition is not None and gate.condition.says(condition)):
             return
         decided = messages.verdict_in_condition(condition, workload.uid)
-        if decided is not None and (gate.verdict is None or decided.generation != gate.verdict.generation):
-            return
-        await self._patch(key, gate, condition, {})
+        if decided is None or (gate.verdict is not None and decided.generation == gate.verdict.generation):
+            await self._patch(key, gate, condition, {})
 
     async def _create(self, key: GangKey, body: dict[str, Any]) -> None:
         try:

@@ -12,9 +12,8 @@ from jobset_gate.barrier.decide import NO_VERDICT, Facts
 MAX_POD_STALENESS = 10.0
 """Seconds of pods' writes that the cache may lack; if it may lack more, a release needs a list of the gang's pods (A4).
 
-The event of the last pod's start is mostly a moment old, so a release rarely needs the list. It is for a start that is
-announced on the gate stream while the watch hangs, and for old events after that: the cache may count pods that are
-gone.
+The event of the last pod's start is mostly a moment old. The list is for a start that is announced on the gate stream
+while the watch hangs, and for old events after that: the cache may count pods that are gone.
 """
 
 

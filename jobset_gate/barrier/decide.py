@@ -285,7 +285,9 @@ def _recorded_elsewhere(seen: GangSnapshot) -> Iterable[Verdict]:
     """Verdicts recorded in the condition, in this process, in pods' annotations, or implied by passed barriers."""
     uid, attempt = seen.workload.uid, seen.workload.attempt
     in_condition = messages.verdict_in_condition(seen.workload.condition, uid)
-    if in_condition is not None:
+    # A start group's ConfigMap has its condition, too, which would bind any pod if the members were deleted there.
+    has_members = seen.membership is not None and seen.membership.members
+    if in_condition is not None and (has_members or not seen.workload.source.keeps_attempt):
         yield in_condition
     # A ConfigMap may be deleted right after the verdict, before a watch shows the verdict elsewhere.
     if seen.remembered is not None and seen.remembered.generation.uid == uid:

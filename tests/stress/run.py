@@ -17,9 +17,6 @@ import structlog
 
 from tests.stress.world.schedule import PLAYED, Schedule, at_random, cut_down, fault
 
-MOST_SHOWN = 5
-"""So many failed ones say enough."""
-
 
 def main() -> int:
     """0 if every schedule was right."""
@@ -31,10 +28,10 @@ def main() -> int:
             with ProcessPoolExecutor(options.jobs, initializer=quiet) as pool:
                 right = pool.map(partial(_is_right, source), numbers, chunksize=100)
                 failed = [number for number, it in zip(numbers, right, strict=True) if not it]
-            _say(f"{source}: {len(numbers):,} schedules, {len(failed)} wrong")
+            print(f"{source}: {len(numbers):,} schedules, {len(failed)} wrong", flush=True)
         else:
             failed = [] if _is_right(source, options.seed) else [options.seed]
-        for seed in failed[:MOST_SHOWN]:
+        for seed in failed[:5]:  # so many say enough
             _show(source, seed)
         found += len(failed)
     return min(found, 1)
@@ -47,17 +44,12 @@ def _is_right(source: str, seed: int) -> bool:
 def _show(source: str, seed: int) -> None:
     """What is wrong with it, and which of its steps it takes."""
     shortest = cut_down(_schedule(source, seed))
-    _say(f"{source}, seed {seed}: {fault(shortest)}\n  {shortest}")
-    _say(f'  again: make stress STRESS_ARGS="--source {source} --seed {seed}"')
+    print(f"{source}, seed {seed}: {fault(shortest)}\n  {shortest}", flush=True)
+    print(f'  again: make stress STRESS_ARGS="--source {source} --seed {seed}"', flush=True)
 
 
 def _schedule(source: str, seed: int) -> Schedule:
     return at_random(Random(seed), source)  # noqa: S311 - chance that can be repeated
-
-
-def _say(words: str) -> None:
-    sys.stdout.write(words + "\n")
-    sys.stdout.flush()
 
 
 def quiet() -> None:

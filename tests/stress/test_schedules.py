@@ -133,6 +133,14 @@ REMEMBERED = {
             "something_happens_to_a_pod 7 10, time_passes 8 9, pods_start 10 11, everything_calms_down 1 8"
         ),
     ),
+    "a condition whose members a user has deleted from the ConfigMap decides on the next pods": Schedule(
+        shape=GangShape(width=2, timeout=30, source="startgroup"),
+        fate=RunEnding(all_start=False),
+        steps=steps_of(
+            "pods_start 11, everything_calms_down, all_pods_are_deleted 5 3, the_config_map_is_edited 1, "
+            "a_controller_is_killed 5 11"
+        ),
+    ),
     "a gate that was made and lost between two lists is believed in": Schedule(
         shape=GangShape(width=2),
         fate=RunEnding(all_start=False),

@@ -193,11 +193,10 @@ def test_the_clock_is_that_of(seen: GangSnapshot, expected: WaitingSince | None,
 
 def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     """Also when its ConfigMap is lost: a pod of that generation may still read it."""
-    decision = decided(Wait, gang(workload=jobset(suspended=True, condition=SAID_RELEASE), config_map=None))
-    assert decision.verdict is not None
-    assert decision.verdict.generation == generation()
-    decision = decided(Wait, gang(workload=jobset(suspended=True), config_map=DECIDED))
-    assert decision.verdict == verdict()
+    known = verdict_codec.parse_membership({names.KEY_ATTEMPT: "0", names.KEY_MEMBERS: "a"})
+    lost = gang(workload=jobset(suspended=True, condition=SAID_RELEASE), config_map=None, membership=known)
+    assert decided(Wait, lost).verdict == messages.verdict_in_condition(SAID_RELEASE, UID)
+    assert decided(Wait, gang(workload=jobset(suspended=True), config_map=DECIDED)).verdict == verdict()
 
 
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
