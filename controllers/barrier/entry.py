@@ -183,11 +183,11 @@ class StartGroupEntry(GatheredEntry):
         return startgroup.group_and_owner(self.key.name)[1]
 
     def set_config_map(self, gate: ConfigMapSeen | None) -> None:
-        """A ConfigMap that another replica made after a deletion counts alone: attempts may have begun at 0 again."""
+        """A ConfigMap that another replica made or filled again counts alone: attempts may have begun at 0 again."""
         if gate is None:
             self.current_workload()  # remembers what the deleted one said
         self.config_map = gate
-        if gate is not None and gate.uid != self._config_map_uid:
+        if gate is not None and (gate.uid != self._config_map_uid or startgroup.is_other(self.membership, gate)):
             self.membership, self.remembered, self._config_map_uid = None, None, gate.uid
         self.membership = startgroup.latest(self.membership, None if gate is None else gate.membership)
         self._update()  # there are few such events, and the verdict must be known to the next pod

@@ -13,7 +13,7 @@ from controllers.barrier.workloads import condition_body, write_shared_condition
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, Conflict, NotFound, RequestFailed, is_namespace_terminating
+from jobset_gate.kube.errors import Conflict, NotFound, RequestFailed, is_namespace_terminating
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from jobset_gate.sources import lws, lws_condition
@@ -130,10 +130,10 @@ class LwsConditionWriter:
         slowly = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
         return max(0.0, at + self._interval - monotonic()) if slowly else 0.0
 
-    def _on_error(self, key: GangKey, error: Exception) -> float | None:
+    def _on_error(self, key: GangKey, error: RequestFailed) -> float | None:
         if is_namespace_terminating(error):
             return None
-        delay = (error.retry_after if isinstance(error, ApiError) else None) or self._interval
+        delay = error.retry_after or self._interval
         self._retry_at[key] = monotonic() + delay
         self._on_failure()
         _log.warning("condition not written", **key.log_fields(), error=str(error), retry_after=delay)

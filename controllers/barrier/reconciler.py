@@ -111,6 +111,7 @@ class GangReconciler:
             raise Requeue(f"the {live.workload.source.kind} {key} was deleted during a live read")
         if live.workload.source.gates_pods:
             # The workload was made from the pods that were read; those of the cache may be of another generation.
+            live = msgspec.structs.replace(live, remembered=now.remembered, membership=now.membership)
             live = msgspec.structs.replace(live, announced=now.announced)
             return startgroup.regathered(live) if live.workload.source.keeps_attempt else live
         workload = msgspec.structs.replace(now.workload, condition=live.workload.condition)

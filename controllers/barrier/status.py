@@ -16,15 +16,7 @@ from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import (
-    ApiError,
-    Conflict,
-    Invalid,
-    NotFound,
-    RequestFailed,
-    is_namespace_terminating,
-    is_stale_patch,
-)
+from jobset_gate.kube.errors import Conflict, Invalid, NotFound, RequestFailed, is_namespace_terminating, is_stale_patch
 from jobset_gate.runtime.clock import monotonic as loop_time
 from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 from jobset_gate.runtime.store import ObjectVersion
@@ -161,11 +153,11 @@ class GangStatusWriter:
             else:
                 found[fact] = None
 
-    def _on_error(self, key: GangKey, desired: _Desired, error: Exception) -> float | None:
+    def _on_error(self, key: GangKey, desired: _Desired, error: RequestFailed) -> float | None:
         if is_namespace_terminating(error):
             self.forget_gang(key)
             return None
-        delay = (error.retry_after if isinstance(error, ApiError) else None) or self._interval
+        delay = error.retry_after or self._interval
         self._retry_at[key] = desired.condition.reason, loop_time() + delay
         self._on_failure()
         _log.warning("condition not written", **key.log_fields(), error=str(error), retry_after=delay)

@@ -53,11 +53,9 @@ def _pods_may_be_stale(facts: Facts, pod_staleness: float) -> bool:
         return False
     if any(rule(facts) is not None for rule in NO_VERDICT):
         return False
-    if workload.bare_pod:
-        return True
-    if facts.count.complete:
+    if facts.count.complete and not workload.bare_pod:
         return pod_staleness > MAX_POD_STALENESS
-    return facts.is_due or facts.cannot_start
+    return workload.bare_pod != "" or facts.is_due or facts.cannot_start
 
 
 READS: tuple[tuple[Read, Callable[[Facts, float], bool]], ...] = (

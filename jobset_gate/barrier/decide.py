@@ -70,10 +70,7 @@ class Facts:
 
     @property
     def replaces_members(self) -> bool:
-        """True where a clock or a verdict would be written with other members than the recorded ones (K5).
-
-        With those of a higher attempt, or of an undecided one of whose members none is seen: this view may be older.
-        """
+        """True where other members would be written: of a higher attempt, or of one whose members are not seen (K5)."""
         known, attempt, stored = self.seen.membership, self.seen.workload.attempt, self.seen.stored_verdict
         if known is None or attempt < known.attempt:
             return False
@@ -286,8 +283,8 @@ def _recorded_elsewhere(seen: GangSnapshot) -> Iterable[Verdict]:
     uid, attempt = seen.workload.uid, seen.workload.attempt
     in_condition = messages.verdict_in_condition(seen.workload.condition, uid)
     # A start group's ConfigMap has its condition, too, which would bind any pod if the members were deleted there.
-    has_members = seen.membership is not None and seen.membership.members
-    if in_condition is not None and (has_members or not seen.workload.source.keeps_attempt):
+    last = seen.membership.attempt if seen.membership is not None and seen.membership.members else -1
+    if in_condition is not None and (last >= in_condition.generation.attempt or not seen.workload.source.keeps_attempt):
         yield in_condition
     # A ConfigMap may be deleted right after the verdict, before a watch shows the verdict elsewhere.
     if seen.remembered is not None and seen.remembered.generation.uid == uid:

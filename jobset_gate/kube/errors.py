@@ -15,6 +15,9 @@ class KubeError(JobsetGateError):
 class RequestFailed(KubeError):
     """A request to the API server that did not succeed."""
 
+    retry_after: float | None = None
+    """Seconds, where the API server says when to try again."""
+
 
 class ConnectionStage(IntEnum):
     """The steps on the way to an answer of an API server."""

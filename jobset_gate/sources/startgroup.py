@@ -119,6 +119,14 @@ def latest(known: Membership | None, read: Membership | None) -> Membership | No
     return read if (read.attempt, bool(read.members)) >= (known.attempt, bool(known.members)) else known
 
 
+def is_other(known: Membership | None, gate: ConfigMapSeen) -> bool:
+    """True if this is not the attempt that was known by this number: of its members one lives while it lasts (K5)."""
+    read = gate.membership
+    if known is None or read is None or known.attempt != read.attempt:
+        return False
+    return bool(known.members and read.members) and known.members.isdisjoint(read.members)
+
+
 def gather(
     key: GangKey, pods: Collection[PodSeen], kept: Membership | None, gate: ConfigMapSeen | None
 ) -> Gathered | None:
