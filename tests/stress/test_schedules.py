@@ -37,6 +37,14 @@ def test_no_random_schedule_makes_an_early_stale_or_double_verdict_and_every_one
             play_noted(cut_down(schedule))
 
 
+def start_group(
+    width: int, steps: str, *, timeout: int | None = 30, straggler: bool = False, all_start: bool = False
+) -> Schedule:
+    """With two controllers."""
+    shape, fate = GangShape(width=width, timeout=timeout, source="startgroup"), RunEnding(all_start=all_start)
+    return Schedule(shape=shape, replicas=2, straggler=straggler, fate=fate, steps=steps_of(steps))
+
+
 REMEMBERED = {
     "a controller that sees the earlier Job keeps a clock that a user has forged for its successor": Schedule(
         shape=GangShape(width=3, timeout=30, source="job"),
@@ -96,50 +104,48 @@ REMEMBERED = {
             "some_news_arrives 0 2"
         ),
     ),
-    "a controller that sees the pods of an earlier attempt writes them as members of the one that is decided": Schedule(
-        shape=GangShape(width=2, timeout=30, source="startgroup"),
-        replicas=2,
-        fate=RunEnding(all_start=False),
-        steps=steps_of(
-            "pods_start 6 4, everything_calms_down 4 6, something_happens_to_a_pod 7 7, a_pod_misses_the_webhook 4 0, "
-            "a_controller_hears_and_works 10 7, a_watch_falls_silent 3 8, time_passes 6 8, everything_calms_down 2 7"
-        ),
+    "a controller that sees pods of an earlier attempt writes them as members of the decided one": start_group(
+        2,
+        "pods_start 6 4, everything_calms_down 4 6, something_happens_to_a_pod 7 7, a_pod_misses_the_webhook 4 0, "
+        "a_controller_hears_and_works 10 7, a_watch_falls_silent 3 8, time_passes 6 8, everything_calms_down 2 7",
     ),
-    "a ConfigMap that is made again says the members that it had, then others with clock and verdict": Schedule(
-        shape=GangShape(width=3, timeout=30, source="startgroup"),
-        replicas=2,
+    "a ConfigMap that is made again says the members that it had, then others with clock and verdict": start_group(
+        3,
+        "barriers_run_before_anybody_reports_it 10 1, a_controller_hears_and_works 9 8, barriers_ask 3 7, "
+        "a_call_goes_through 5 5, a_call_goes_through 7, the_config_map_is_edited 5 9, "
+        "something_happens_to_a_pod 2 6, everything_calms_down 5 7",
         straggler=True,
-        fate=RunEnding(all_start=False),
-        steps=steps_of(
-            "barriers_run_before_anybody_reports_it 10 1, a_controller_hears_and_works 9 8, barriers_ask 3 7, "
-            "a_call_goes_through 5 5, a_call_goes_through 7, the_config_map_is_edited 5 9, "
-            "something_happens_to_a_pod 2 6, everything_calms_down 5 7"
-        ),
     ),
-    "a controller writes what it decided on pods that have gone to the ConfigMap of the next": Schedule(
-        shape=GangShape(width=1, timeout=None, source="startgroup"),
-        replicas=2,
-        fate=RunEnding(all_start=False),
-        steps=steps_of(
-            "pods_start, a_controller_hears_and_works 9 2, the_config_map_is_edited, all_pods_are_deleted 1"
-        ),
+    "a controller writes what it decided on pods that have gone to the ConfigMap of the next": start_group(
+        1,
+        "pods_start, a_controller_hears_and_works 9 2, the_config_map_is_edited, all_pods_are_deleted 1",
+        timeout=None,
     ),
-    "a controller that sees a pod of an earlier attempt decides each attempt that another one begins": Schedule(
-        shape=GangShape(width=1, timeout=None, source="startgroup"),
-        replicas=2,
-        steps=steps_of(
-            "barriers_run_before_anybody_reports_it 8 5, kubelets_report 2 4, everything_calms_down 3 11, "
-            "a_watch_falls_silent 8 6, the_size_changes 7 1, something_happens_to_a_pod 6 2, everything_calms_down 3, "
-            "something_happens_to_a_pod 7 10, time_passes 8 9, pods_start 10 11, everything_calms_down 1 8"
-        ),
+    "a controller that sees a pod of an earlier attempt decides each attempt that another one begins": start_group(
+        1,
+        "barriers_run_before_anybody_reports_it 8 5, kubelets_report 2 4, everything_calms_down 3 11, "
+        "a_watch_falls_silent 8 6, the_size_changes 7 1, something_happens_to_a_pod 6 2, everything_calms_down 3, "
+        "something_happens_to_a_pod 7 10, time_passes 8 9, pods_start 10 11, everything_calms_down 1 8",
+        timeout=None,
     ),
-    "a condition whose members a user has deleted from the ConfigMap decides on the next pods": Schedule(
-        shape=GangShape(width=2, timeout=30, source="startgroup"),
-        fate=RunEnding(all_start=False),
-        steps=steps_of(
-            "pods_start 11, everything_calms_down, all_pods_are_deleted 5 3, the_config_map_is_edited 1, "
-            "a_controller_is_killed 5 11"
-        ),
+    "a verdict of the same number is taken for that of a ConfigMap that a user has emptied": start_group(
+        3,
+        "a_controller_is_killed 4 8, a_pod_misses_the_webhook 4 5, time_passes 4 10, "
+        "a_controller_hears_and_works 0 10, all_pods_are_deleted 7 10, the_config_map_is_edited 11, "
+        "a_controller_is_killed 6 6, the_cluster_acts 1 5, pods_start 10 9, everything_calms_down 9 6",
+        straggler=True,
+    ),
+    "a condition of a higher attempt than that of the known members decides": start_group(
+        2,
+        "barriers_run_before_anybody_reports_it 0 8, everything_calms_down 1 6, all_pods_are_deleted 11 2, "
+        "the_cluster_acts 1 1, pods_start 7 0, a_controller_hears_and_works 9 9, the_config_map_is_edited 7 6, "
+        "a_list_is_created_again 8 7, all_pods_are_deleted 10 11, everything_calms_down 3 5",
+        all_start=True,
+    ),
+    "what was decided comes into a ConfigMap that was read, and that another controller has made": start_group(
+        1,
+        "pods_start 4 10, a_controller_hears_and_works 3 7, the_config_map_is_edited 9 6, "
+        "a_controller_hears_and_works 7 7, a_pod_is_replaced 1 5, pods_start 6 1, the_size_changes 10 2",
     ),
     "a gate that was made and lost between two lists is believed in": Schedule(
         shape=GangShape(width=2),

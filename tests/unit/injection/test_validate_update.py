@@ -7,12 +7,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.injection import validate
 from tests.fakes.jobsets import Json, changed, created, jobset, replicated, without
-
-FIELD = "spec.groupSchedulingConfig"
-NOTE = "metadata.annotations[jobset-gate.dev/group-scheduling-config]"
-POD = "spec.replicatedJobs[0].template.spec.template.spec"
-TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
-RANGE = "must be an integer from 1 to 2147483647"
+from tests.unit.injection.test_validate import FIELD, NOTE, POD, RANGE, TEMPLATE
 
 
 def messages(new: Json, old: Json | None = None) -> list[str]:
