@@ -141,7 +141,7 @@ class Informer(Generic[W, M]):
 
     @property
     def disconnected_for(self) -> float:
-        """Seconds without a watch: 0 while there is one, infinite before the first one."""
+        """Seconds without a watch: 0 while there is one, before the first one those since the list, else infinite."""
         return 0.0 if self._disconnected_at is None else monotonic() - self._disconnected_at
 
     @property
@@ -206,6 +206,7 @@ class Informer(Generic[W, M]):
             self._handler(change)
             if not self.has_synced:  # before the first sync half a cache does no harm; later nobody may see one
                 await yielder.yield_after(0)
+        self._disconnected_at = self._listed_at if self._disconnected_at == -math.inf else self._disconnected_at
         self._synced.set()
         self._listed.set()
 
