@@ -11,8 +11,6 @@ from tests.chart.helm import CHART, KUBERNETES, NAMESPACE, Helm, Json, RenderedO
 
 KIND = "ValidatingAdmissionPolicy"
 NAMES = {f"jobset-gate-controller-{one}" for one in ("configmaps", "kinds", "owners", "podgroups", "pods")}
-
-
 REUSED: Json = {"admissionPolicies": None}
 """What `helm upgrade --reuse-values` has of it after a chart that did not know it."""
 

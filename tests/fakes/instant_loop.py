@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections.abc import Callable
 from typing import TypeVar
@@ -58,3 +59,9 @@ class InstantLoop(asyncio.SelectorEventLoop):
     def advance(self, seconds: float) -> None:
         self.now += seconds
         self.settle()
+
+    def until_next_timer(self) -> float:
+        """Seconds; infinite if no timer is set."""
+        timers: list[asyncio.TimerHandle] = vars(self)["_scheduled"]
+        due = (timer.when() for timer in timers if not timer.cancelled())
+        return min(due, default=math.inf) - self.now

@@ -315,8 +315,6 @@ OURS: list[tuple[Resource, str]] = [
 ]
 EVERYTHING: Json = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"], "scope": "*"}
 OUTSIDE: Json = {"url": "https://outside.example/", "caBundle": "Cg=="}
-
-
 WIDER: list[Json] = [
     put("/webhooks/0/rules", [EVERYTHING]),
     put("/webhooks/0/namespaceSelector", {}),

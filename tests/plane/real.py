@@ -25,8 +25,6 @@ _READY_WITHIN = 240.0  # seconds; 5 are usual, a cold and busy disk takes its ti
 _POLL_INTERVAL = 0.05
 _APISERVER = 1  # its place among the processes
 _ATTEMPTS = 3  # a port that was free may be taken by the time a program binds it
-
-
 _PARENT_DEATH = str(Path(__file__).with_name("parent_death.py"))
 _COLLECTS_SELDOM = {"GOGC": "300"}
 """For Go's garbage collector: by default a fifth of what an API server does for a test is its work."""

@@ -23,8 +23,8 @@ from tests.stress.world.oracle import Oracle
 from tests.stress.world.replica import Replica
 from tests.stress.world.streams import FakeStreams
 
-CALM_STEP = 5.0
-"""Seconds that pass at once when nothing else happens."""
+CALM_STEP, LONGEST_STEP = 5.0, 60.0
+"""Seconds that pass at once when nothing else happens: up to the next timer."""
 FALSE_CLOCK = 90.0
 """Seconds by which a clock may be wrong."""
 MOST_ROUNDS = 200
@@ -158,8 +158,9 @@ class World:
             self._go_on(busy, fate)
             self.check()
             if self.api.version == before:
-                calm += CALM_STEP
-                self.loop.advance(CALM_STEP)
+                step = min(max(self.loop.until_next_timer(), CALM_STEP), LONGEST_STEP)
+                calm += step
+                self.loop.advance(step)
                 continue
             busy += 1
             assert busy < MOST_ROUNDS, "it never comes to rest"

@@ -81,8 +81,6 @@ def test_a_gang_is_released_once_the_last_pod_has_started(at: float) -> None:
 
 DECIDED = config_map(verdict=verdict())
 TIMED_OUT = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
-
-
 STANDING = {
     "a later pod of the generation": gang(passed(0), waiting_pod(1), config_map=DECIDED),
     "pods that never saw a quick suspension": gang(

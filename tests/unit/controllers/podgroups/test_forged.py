@@ -26,8 +26,6 @@ from tests.fakes.podgroups.objects import key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import timestamp
 
 EVIL = key("evil", namespace="evil")
-
-
 HUGE = asking("1000")
 
 
