@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -85,12 +86,9 @@ class GangReconciler:
         seen = facts.seen
         match read:
             case Read.CONFIG_MAP:
-                try:
-                    config_map = await self._verdict_store.get_config_map(key)
-                except ConfigMapConflict:
-                    return seen
-                seen = msgspec.structs.replace(seen, config_map=config_map, config_map_conflict=False)
-                return self._with_cached(key, seen)
+                with suppress(ConfigMapConflict):  # the cache says it, too
+                    await self._verdict_store.get_config_map(key)
+                return self._creation.with_known(self._cached(key, seen))
             case Read.WORKLOAD:
                 verified = await self._live_reader.verify_config_map(seen)
                 if verified.remembered is not seen.remembered:
@@ -106,9 +104,7 @@ class GangReconciler:
 
         The ConfigMap is not updated: writing another version is a conflict. Raises Requeue if the workload is gone.
         """
-        now = self._cache.peek(key)
-        if now is None or now.workload.uid != live.workload.uid:
-            raise Requeue(f"the {live.workload.source.kind} {key} was deleted during a live read")
+        now = self._cached(key, live)
         if live.workload.source.gates_pods:
             # The workload was made from the pods that were read; those of the cache may be of another generation.
             live = msgspec.structs.replace(live, remembered=now.remembered, membership=now.membership)
@@ -116,6 +112,13 @@ class GangReconciler:
             return startgroup.regathered(live) if live.workload.source.keeps_attempt else live
         workload = msgspec.structs.replace(now.workload, condition=live.workload.condition)
         return msgspec.structs.replace(live, workload=workload, jobs=now.jobs, pods=now.pods, announced=now.announced)
+
+    def _cached(self, key: GangKey, seen: GangSnapshot) -> GangSnapshot:
+        """What the cache has by now. Raises Requeue if the workload is gone."""
+        now = self._cache.peek(key)
+        if now is None or now.workload.uid != seen.workload.uid:
+            raise Requeue(f"the {seen.workload.source.kind} {key} was deleted during a live read")
+        return now
 
     async def _act(self, key: GangKey, seen: GangSnapshot, decision: Decision) -> float | None:
         self._cache.set_missing_count(key, decision.missing_count if isinstance(decision, Wait) else 0)

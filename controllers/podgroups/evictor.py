@@ -58,8 +58,6 @@ SWEEP_SECONDS: Final = 300.0
 """Between two searches for owners that no eviction suspends any more."""
 
 _log = structlog.get_logger(__name__)
-
-
 Refusals = dict[str, str]
 """Writes of one step that the API server refuses for good, such as for a policy: by object, its message."""
 

@@ -47,8 +47,6 @@ QUICK = Behaviour(
 ROOMY = (FakeNode("node-0", pods=1000),)
 
 Json = dict[str, Any]
-
-
 _RESOURCES = {(it.api_version, it.kind): it for it in vars(resources).values() if isinstance(it, Resource)}
 
 

@@ -13,8 +13,6 @@ from tests.fakes.service_accounts import ACCOUNTS
 from tests.tools import catalog
 
 pytestmark = pytest.mark.real
-
-
 RESTRICTED = {f"pod-security.kubernetes.io/{what}": "restricted" for what in ("enforce", "warn", "audit")}
 
 

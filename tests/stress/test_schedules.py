@@ -147,6 +147,14 @@ REMEMBERED = {
         "pods_start 4 10, a_controller_hears_and_works 3 7, the_config_map_is_edited 9 6, "
         "a_controller_hears_and_works 7 7, a_pod_is_replaced 1 5, pods_start 6 1, the_size_changes 10 2",
     ),
+    "a started pod is replaced while the ConfigMap is read, and the decision is on the pods before that": start_group(
+        2,
+        "a_controller_hears_and_works 0 8, time_passes 7 10, a_pod_is_replaced 4 6, a_controller_hears_and_works 0 11, "
+        "the_config_map_is_edited 4 4, barriers_run_before_anybody_reports_it 10 9, everything_calms_down 9 9, "
+        "time_passes 10 3, a_pod_is_replaced 5 11, the_config_map_is_edited 0 1, everything_calms_down 3 5",
+        straggler=True,
+        all_start=True,
+    ),
     "a gate that was made and lost between two lists is believed in": Schedule(
         shape=GangShape(width=2),
         fate=RunEnding(all_start=False),

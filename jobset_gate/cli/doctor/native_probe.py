@@ -24,8 +24,6 @@ POLL_SECONDS: Final = 0.5
 
 NOBODY: Final = 65534
 _LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-
-
 NOT_SERVED: Final = (
     "the API server has no native PodGroups",
     "switch on their API and the feature gate GenericWorkload (Kubernetes 1.36 or newer)",

@@ -46,8 +46,6 @@ from webhook.certs.serving import self_signed
 Json = dict[str, Any]
 PATIENCE = 60
 STARTING = Settings(gangs=Gangs(sources=("jobset", "startgroup")))
-
-
 only_real = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 
 

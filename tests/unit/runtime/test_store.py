@@ -13,8 +13,6 @@ from jobset_gate.runtime.store import MAX_TOMBSTONES, ObjectChange, ObjectVersio
 from tests.fakes.informer_harness import SampleMeta, SampleObject
 
 A = ("ns", "a")
-
-
 Samples = Store[SampleObject, str]
 
 
