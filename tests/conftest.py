@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # No example has to be done in 200 ms: how long one takes is the machine's business.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
-
-
 PLANES = pytest.StashKey[str]()
 """Where the shared planes are to be had; see tests/plane/shared.py."""
 _OWNER = pytest.StashKey[SharedPlanes]()

@@ -77,7 +77,7 @@ def intact(config_map: Json) -> bool:
 
 def jobset_uid(config_map: Json) -> str:
     """Of the JobSet whose ConfigMap it is."""
-    return str((config_map["metadata"].get("annotations") or {}).get(JOBSET_UID, ""))
+    return str(_notes(config_map).get(JOBSET_UID, ""))
 
 
 def targets(workload: Json) -> list[Json]:
@@ -155,9 +155,11 @@ def lost(jobset: Json | None, jobs: Iterable[Json]) -> list[str]:
 
 
 def counted(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json], announced: Collection[str]) -> list[Json]:
-    """The pods that may fill a slot."""
+    """The pods that may fill a slot; an elastic Job that shrank has pods of indexes that it no longer has."""
     uids = {job["metadata"]["uid"] for job in jobs if _is_of(job, jobset)}
-    return [pod for pod in pods if maker(pod) in uids and _is_of(pod, jobset) and started(pod, announced)]
+    sizes = {target["name"]: target["template"]["spec"]["completions"] for target in targets(jobset)}
+    mine = [pod for pod in pods if maker(pod) in uids and _is_of(pod, jobset) and started(pod, announced)]
+    return [pod for pod in mine if int(_notes(pod).get(INDEX) or 0) < sizes[_labels(pod).get(REPLICATED_JOB, "")]]
 
 
 def started(pod: Json, announced: Collection[str] = ()) -> bool:
@@ -193,8 +195,7 @@ def maker(stored: Json) -> str:
 
 def generation_of(pod: Json) -> RawGeneration:
     """Whose generation a pod is."""
-    notes = pod["metadata"].get("annotations") or {}
-    return RawGeneration(workload_uid(pod), int(_attempt(pod)), int(notes.get(EPOCH) or 0))
+    return RawGeneration(workload_uid(pod), int(_attempt(pod)), int(_notes(pod).get(EPOCH) or 0))
 
 
 def condition(jobset: Json) -> Json | None:
@@ -213,7 +214,7 @@ def _empty(job: Json, spec: Json, pods: Iterable[Json], announced: Collection[st
         yield from (f"one of {need}" for _ in range(need - (len(ready) - len(over))))
         return
     slots = _open(job, spec)
-    here = {(pod["metadata"].get("annotations") or {}).get(INDEX) for pod in ready}
+    here = {_notes(pod).get(INDEX) for pod in ready}
     given_up = indexes(job["status"].get("failedIndexes") or "")
     empty = [str(slot) for slot in slots if str(slot) not in here or slot in given_up]
     need = max(0, min(spec["parallelism"], len(slots)) - (len(slots) - len(empty)))
@@ -253,6 +254,11 @@ def _place(job: Json) -> tuple[str, str]:
 def _labels(stored: Json) -> Mapping[str, str]:
     labels: Mapping[str, str] = stored["metadata"].get("labels") or {}
     return labels
+
+
+def _notes(stored: Json) -> Mapping[str, str]:
+    notes: Mapping[str, str] = stored["metadata"].get("annotations") or {}
+    return notes
 
 
 def _conditions(stored: Json) -> Iterable[Json]:

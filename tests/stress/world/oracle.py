@@ -43,8 +43,6 @@ AT_ONCE = 1.0
 """Seconds that a write may come after what it goes by."""
 UNNOTICED = 10.0
 """Seconds for which a pod may be gone and yet be counted."""
-
-
 AHEAD = 600.0
 """Seconds by which a clock in a ConfigMap may be ahead and yet be believed."""
 
