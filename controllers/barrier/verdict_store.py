@@ -59,7 +59,7 @@ class VerdictStore:
         gate = seen.config_map
         if gate is not None and gate.workload_uid != seen.workload.uid:
             await self._remove(key, seen.workload, gate)
-            gate = None
+            raise Requeue(f"the ConfigMap of an earlier {key} is deleted: pods may have gone meanwhile")
         membership = _membership(seen, gate, verdict, clock)
         condition = condition or seen.workload.condition
         if gate is not None and gate.canonical and gate.membership == membership:

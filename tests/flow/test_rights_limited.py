@@ -167,8 +167,6 @@ OWNER: Json = {"apiVersion": "v1", "kind": "Pod", "name": "none", "uid": "none"}
 TEMPLATE = "/spec/replicatedJobs/0/template"
 MANY = 250
 """About as many gated replicatedJobs as an API server stores in one JobSet."""
-
-
 ANY: list[Json] = [
     # With the first the object is gone when it has ended, with the second at once.
     put("/spec/ttlSecondsAfterFinished", 0),

@@ -87,6 +87,13 @@ REMEMBERED = {
             "pods_start 3 8, a_controller_hears_and_works 3, time_passes 2 11, restart 3 9"
         ),
     ),
+    "a pod is lost while the ConfigMap of an earlier JobSet is deleted": Schedule(
+        shape=GangShape(width=1),
+        steps=steps_of(
+            "a_controller_hears_and_works 0 2, the_jobset_is_created_again, the_cluster_acts 0 5, pods_start, "
+            "a_controller_hears_and_works 0 3, something_happens_to_a_pod, time_passes 2, a_call_goes_through"
+        ),
+    ),
     "it is suspended while its pods are read once more before its time is up": Schedule(
         shape=GangShape(width=2, pods_restart=True),
         fate=RunEnding(by_annotation=False),

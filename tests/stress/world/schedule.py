@@ -60,8 +60,6 @@ TROUBLES = (
     "a_node_has_another_clock",
 )
 """Of these each run has a few: all at once would let no gang come to anything."""
-
-
 MOTIFS: tuple[str, ...] = (
     # A job that ends well in the moment of the suspension, and the others after the resume.
     (
@@ -103,8 +101,6 @@ MOTIFS: tuple[str, ...] = (
     ),
 )
 """What chance alone seldom brings about: a few steps in this order, with numbers where they matter ("?": any)."""
-
-
 PLAYED = ("jobset", "job", "startgroup", "lws")
 """Sources with a world of their own."""
 

@@ -18,8 +18,6 @@ GENERATIONS = st.builds(Generation, UIDS, COUNTS, COUNTS)
 CAUSES = st.sampled_from(
     (names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED, names.REASON_BYPASSED)
 )
-
-
 MESSAGES = st.text(max_size=300).map(terminal_text.lines)
 
 

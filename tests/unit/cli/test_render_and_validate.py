@@ -180,8 +180,6 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-
-
 WHOLE = yaml.safe_load(Path(STORY_2).read_text()) | {"metadata": {"name": "x", "annotations": {names.CONFIG: "{}"}}}
 
 

@@ -116,8 +116,6 @@ WORTHLESS = (
     f"timeout {UID} 0 5x Because\n",
     f"timeout {UID} 0 99999999999999999999 Because\n",
 )
-
-
 REFUSALS = ("400 Bad", "403 No", "404 No", "429 Slow", "500 Oh", "503 Bye")
 VALID = timeout().replace(" 0 0 ", " 0 5 ")
 ANSWERS = {

@@ -146,6 +146,8 @@ async def test_pods_that_were_all_replaced_while_nobody_was_there_wait_for_each_
     vllm.remove("vllm-2", "vllm-2-1")
     vllm.put(worker_set("B"), leader_pod("B", RUNS), worker_pod(1, "B", notes=addressed("A-1")))
     later = vllm.successor()
+    with pytest.raises(Requeue, match="of an earlier"):
+        await later.reconcile()
     await later.reconcile()
     assert later.verdict_on("B") is None
     await later.reconcile(worker_pod(1, "B", RUNS))
@@ -171,6 +173,8 @@ async def test_each_start_of_each_leader_is_an_event_on_the_leader_worker_set(vl
         await vllm.reconcile(key=GROUP._replace(name=f"vllm-{group}"))
     vllm.remove("vllm-2", "vllm-2-1")
     vllm.start_group("B", RUNS)
+    with pytest.raises(Requeue, match="of an earlier"):
+        await vllm.reconcile()
     await vllm.reconcile()
     found = [(uid, message.partition(": ")[0]) for _, uid, _, message in vllm.events]
     assert found == [(LWS_UID, "lws/vllm/2"), (LWS_UID, "lws/vllm/1"), (LWS_UID, "lws/vllm/2")]
