@@ -208,7 +208,7 @@ is not valid; nothing holds them. Of a start group also the cause of a verdict: 
 was opened at once."""
 REASON_CONFIG_MAP_CONFLICT: Final = "ConfigMapConflict"
 """Of the condition GroupStarted and a Warning Event: a ConfigMap of the gang's name exists that is not ours, so that
-no verdict can be written."""
+no verdict can be written. A gang that is decided has the Event alone."""
 REASON_PODS_DIFFER: Final = "PodsDiffer"
 """Of a Warning Event on the owner of a start group's pods: they differ in size, timeout or annotations; the most
 patient values count, and the message names the pods that have others."""

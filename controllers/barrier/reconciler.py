@@ -128,7 +128,10 @@ class GangReconciler:
                 return None
             case Blocked():
                 self._metrics.on_blocked(key, decision)
-                self._status.set_desired(seen.workload, decision.condition)
+                if decision.is_decided:
+                    self._status.warn(seen.workload, decision.condition.reason, decision.condition.message)
+                else:
+                    self._status.set_desired(seen.workload, decision.condition)
                 return decision.requeue_after
             case Wait():
                 return await self._wait(key, seen, decision)

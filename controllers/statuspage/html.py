@@ -39,8 +39,6 @@ MAX_REASONS: Final = 50
 """Reasons of a gang's page: a tenant may cause as many as a gang has pods."""
 PROBLEM: Final = web.ResponseKey("problem", str)
 """The key of a response under which its text is kept, for programs."""
-
-
 Frame = dict[str, Any]
 """What every page has around its content, as its template names it."""
 

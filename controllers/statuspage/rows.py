@@ -50,8 +50,6 @@ GANGS[START_GROUP.name] = PODS
 FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs", LWS.name: "lws", START_GROUP.name: "startgroups"}
 """First part of the paths of their pages: a JobSet and a Job may have one name. That of a start group's page ends with
 the UID of the owner, since two may have one."""
-
-
 _IDS: Final = {source: it.removesuffix("s") for source, it in FOLDERS.items()} | {LWS.name: LWS.name}
 
 

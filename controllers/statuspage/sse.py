@@ -36,8 +36,6 @@ AccessCheck = Callable[[], Awaitable[Visibility | None]]
 
 PageUpdate = dict[str, Any]
 """`parts` by the id of their element; `rows` by id, and the `order` of the page's rows."""
-
-
 NextUpdate = Callable[[Visibility, float], PageUpdate | None]
 """What has changed since the last call, at a Unix time; {} if nothing has; None: the page is to be loaded again."""
 

@@ -147,7 +147,8 @@ def _gate_missing(facts: Facts) -> Decision | None:
 def _config_map_conflict(facts: Facts) -> Decision | None:
     if not facts.seen.config_map_conflict:
         return None
-    return Blocked(condition=messages.config_map_conflict(facts.seen), requeue_after=CONFLICT_RECHECK_SECONDS)
+    condition, is_decided = messages.config_map_conflict(facts.seen), facts.standing is not None
+    return Blocked(condition=condition, requeue_after=CONFLICT_RECHECK_SECONDS, is_decided=is_decided)
 
 
 def _suspended(facts: Facts) -> Decision | None:

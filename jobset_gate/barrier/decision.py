@@ -12,6 +12,8 @@ class Blocked(Value, frozen=True):
 
     condition: DesiredCondition
     requeue_after: float | None = None
+    is_decided: bool = False
+    """A verdict stands. Only the workload's condition may record it, so that must stay: an Event reports this one."""
 
 
 class Wait(Value, frozen=True):

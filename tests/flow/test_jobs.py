@@ -172,7 +172,6 @@ async def test_a_condition_for_a_deleted_job_is_refused_on_the_next_of_its_name(
 
 # --- Before Kubernetes 1.36 -------------------------------------------------------------------------------------------
 
-
 OLDER = ("MutableSchedulingDirectivesForSuspendedJobs=false", "MutablePodResourcesForSuspendedJobs=false")
 """With these the Job controller behaves as it did."""
 

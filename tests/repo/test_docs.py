@@ -122,7 +122,6 @@ def test_every_setting_of_groups_is_there_with_its_default_and_the_chart_has_the
 
 # --- Commands ---------------------------------------------------------------------------------------------------------
 
-
 OURS = re.compile(r"^(?:kubectl )?jobset-gate(?: (?! )(.*))?$")
 """More than one blank after it: a row of a table that was printed."""
 

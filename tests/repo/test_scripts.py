@@ -35,7 +35,6 @@ def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
 
 # --- Scripts ----------------------------------------------------------------------------------------------------------
 
-
 AIRGAP = ROOT / "e2e" / "airgap"
 
 

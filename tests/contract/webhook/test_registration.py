@@ -25,7 +25,6 @@ SERVICE = ServiceReference("gate-system", "gate")
 
 # --- As they are written ---------------------------------------------------------------------------------------------
 
-
 HERE: HookOptions = {"service": SERVICE, "ca_bundle": "Y2E=", "own_namespace": "gate-system"}
 LABEL = "jobset-gate.dev/gated"
 BY_LABEL: dict[str, list[Json]] = {

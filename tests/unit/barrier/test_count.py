@@ -213,7 +213,6 @@ def test_nonindexed_pods_are_missing_without_a_number() -> None:
 
 # --- A JobSet of two billion Jobs -------------------------------------------------------------------------------------
 
-
 MANY = 2**31 - 1
 """The largest number of replicas there is: a client that goes through them one by one never comes back."""
 

@@ -78,7 +78,6 @@ def test_a_gang_is_released_once_the_last_pod_has_started(at: float) -> None:
 
 # --- Generations -----------------------------------------------------------------------------------------------------
 
-
 DECIDED = config_map(verdict=verdict())
 TIMED_OUT = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
 STANDING = {
@@ -128,7 +127,6 @@ def test_a_verdict_names_the_highest_epoch(seen: GangSnapshot, epoch: int) -> No
 
 
 # --- Timeout ---------------------------------------------------------------------------------------------------------
-
 
 RESUMED = jobset(replicated_job(epoch=1))
 AHEAD = since(T0 - 900, attempt=1)

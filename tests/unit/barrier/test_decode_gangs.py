@@ -12,7 +12,6 @@ from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json
 
 # --- JobSets --------------------------------------------------------------------------------------------------------
 
-
 STREAM = {"name": "JOBSET_GATE_STREAM", "value": "http://gate:8082/v1/gangs/team-a/train/t0k-en_22"}
 
 

@@ -123,7 +123,6 @@ def test_a_server_that_does_not_answer_is_named_and_colours_are_for_who_wants_th
 
 # --- What `get -w` prints in each form: everything once, then what has changed, and once what has gone ----------------
 
-
 COLUMNS = ("NAME", "STATE", "AGE")
 WATCHED = (
     [("a", "Waiting", "1s"), ("b", "Waiting", "1s")],
@@ -173,7 +172,6 @@ def test_documents_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> No
 
 
 # --- Timelines: tables and bars of few pods and of many, in narrow terminals and wide ones ----------------------------
-
 
 TIMELINE = """\
 JobSet team-a/train: 3/4 pods started; the gate is closed
@@ -249,7 +247,6 @@ def test_documents_have_milliseconds_only_where_they_are_known() -> None:
 
 
 # --- The table of Jobs that `describe` shows --------------------------------------------------------------------------
-
 
 MANY = 2**31 - 1
 """The largest number of replicas there is: a loop over them never ends."""

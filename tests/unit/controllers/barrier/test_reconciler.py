@@ -24,7 +24,7 @@ from jobset_gate.barrier.model import (
     WorkloadSeen,
 )
 from jobset_gate.kube.errors import Forbidden, ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import Requeue
@@ -266,3 +266,16 @@ async def test_in_a_namespace_that_goes_nothing_is_tried_again(harness: Reconcil
     harness.api_calls.fail = lambda call: Forbidden(403, details={"causes": [cause]}) if call.verb == "create" else None
     harness.add_pod(0)
     assert await harness.reconcile() is None
+
+
+async def test_a_conflict_about_the_config_map_of_a_decided_gang_leaves_the_condition(
+    harness: ReconcilerHarness,
+) -> None:
+    """It may be the only record of the verdict (A10); an Event says that there is a conflict."""
+    harness.add_pod(0), harness.add_pod(1)
+    await harness.reconcile()
+    harness.api.change(CONFIGMAPS, NAME, lambda body: body["metadata"].update(labels={}))
+    harness.cache.set_config_map_conflict(TRAIN)
+    await harness.reconcile()
+    assert present(harness.jobset_in_api().condition).reason == names.REASON_STARTED
+    assert [event["reason"] for event in harness.api.all(EVENTS)] == ["AllPodsStarted", "ConfigMapConflict"]

@@ -83,7 +83,6 @@ async def test_a_group_whose_pod_is_nominated_keeps_its_time_but_not_for_ever(cl
 
 # --- What becomes of those that are taken back (G4) -------------------------------------------------------------------
 
-
 WAIT = {"scheduleTimeoutSeconds": 60}
 
 

@@ -220,7 +220,6 @@ async def test_after_five_minutes_of_gathering_there_is_one_event_and_no_limit(c
 
 # --- Which pods begin a new generation of a satisfied group, and which join the old one -------------------------------
 
-
 ASKS = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 
 

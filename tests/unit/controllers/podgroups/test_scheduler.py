@@ -188,7 +188,6 @@ async def test_fit_opens_nothing_that_does_not_fit(cluster: InMemoryCluster) -> 
 
 # --- Nodes that the anti-affinity of bound pods closes ----------------------------------------------------------------
 
-
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 

@@ -277,7 +277,6 @@ async def test_a_thousand_groups_are_reported_at_a_limited_rate(api: StatusApi) 
 
 # --- Other clients ----------------------------------------------------------------------------------------------------
 
-
 TERMINATING = Forbidden(403, "Forbidden", "goes", details={"causes": [{"reason": "NamespaceTerminating"}]})
 
 
