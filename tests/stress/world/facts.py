@@ -155,11 +155,12 @@ def lost(jobset: Json | None, jobs: Iterable[Json]) -> list[str]:
 
 
 def counted(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json], announced: Collection[str]) -> list[Json]:
-    """The pods that may fill a slot; an elastic Job that shrank has pods of indexes that it no longer has."""
-    uids = {job["metadata"]["uid"] for job in jobs if _is_of(job, jobset)}
-    sizes = {target["name"]: target["template"]["spec"]["completions"] for target in targets(jobset)}
-    mine = [pod for pod in pods if maker(pod) in uids and _is_of(pod, jobset) and started(pod, announced)]
-    return [pod for pod in mine if int(_notes(pod).get(INDEX) or 0) < sizes[_labels(pod).get(REPLICATED_JOB, "")]]
+    """The pods that may fill a slot: not of an index that has completed, or that an elastic Job no longer has."""
+    specs = {target["name"]: target["template"]["spec"] for target in targets(jobset)}
+    mine = [job for job in jobs if _is_of(job, jobset) and _place(job)[0] in specs]
+    slots = {job["metadata"]["uid"]: {None, *map(str, _open(job, specs[_place(job)[0]]))} for job in mine}
+    ready = [pod for pod in pods if _is_of(pod, jobset) and started(pod, announced)]
+    return [pod for pod in ready if _notes(pod).get(INDEX) in slots.get(maker(pod), ())]
 
 
 def started(pod: Json, announced: Collection[str] = ()) -> bool:

@@ -101,9 +101,8 @@ class Oracle:
     def edited(self) -> None:
         """Another client has deleted or changed the ConfigMap: what it held may be decided, or measured, again."""
         data = self._data()
-        clock, said = facts.clock(data.get(CLOCK, "")), facts.parse_verdict(data.get(VERDICT, ""))
-        if clock is not None:
-            self._clocks.pop(clock[0], None)
+        said = facts.parse_verdict(data.get(VERDICT, ""))
+        self._clocks.clear()
         if said is not None and said.its in self._kinds:
             del self._kinds[said.its]
             self._destroyed[said.its] = data[VERDICT]
