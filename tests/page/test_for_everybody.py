@@ -99,6 +99,7 @@ async def test_a_change_leaves_the_keyboard_where_it_is(full: ServedPage, visit:
 
 async def walk(page: Page, *, until: str) -> list[str]:
     """Presses Tab until that link, field or button has the focus. Each stop must be seen."""
+    await page.wait_for_load_state()  # of the stylesheet, too
     stops = []
     for _ in range(60):
         await page.keyboard.press("Tab")
