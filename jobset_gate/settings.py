@@ -40,8 +40,6 @@ _BaseUrl = Annotated[
 ]
 """A URL to which paths are added, asked by the simplest of clients: no TLS, no user, no query. Nothing in it means
 anything to a shell, or to the kubelet that writes it into the environment."""
-
-
 _SWITCHES: Final = ("capacityCheck", "native")
 """On and Off without quotes are booleans to YAML 1.1, which Helm and kubectl read."""
 

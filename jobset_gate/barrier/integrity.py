@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from jobset_gate.barrier import messages
+from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.model import GangSnapshot, Generation, PodSeen, Verdict, WorkloadSeen
 
 
@@ -53,8 +53,10 @@ def without_edits(seen: GangSnapshot, live_workload: WorkloadSeen) -> GangSnapsh
     if verdict is not None and not has_started(verdict.generation, live_workload, seen.pods):
         verdict = None
     elif verdict is not None and was_edited(verdict, seen.workload, seen.remembered):
-        # Two processes may remember different verdicts; the condition decides.
-        verdict = _first(verdict, seen.workload, None) or seen.remembered
+        # Two processes may remember different verdicts; the condition decides, or what was sent to pods.
+        texts = {pod.verdict for pod in seen.pods if pod.verdict}
+        was_sent = any(_is_same(verdict, verdict_codec.parse(text)) for text in texts)
+        verdict = _first(verdict, seen.workload, None) or (verdict if was_sent else seen.remembered)
         seen = msgspec.structs.replace(seen, remembered=verdict)
     if clock is not None and not has_started(clock.generation, live_workload, seen.pods):
         clock = None
@@ -63,6 +65,10 @@ def without_edits(seen: GangSnapshot, live_workload: WorkloadSeen) -> GangSnapsh
     return msgspec.structs.replace(
         seen, config_map=msgspec.structs.replace(config_map, verdict=verdict, waiting_since=clock, canonical=False)
     )
+
+
+def _is_same(one: Verdict, other: Verdict | None) -> bool:
+    return other is not None and (one.kind, one.generation) == (other.kind, other.generation)
 
 
 def _first(verdict: Verdict, workload: WorkloadSeen, remembered: Verdict | None) -> Verdict | None:

@@ -42,8 +42,6 @@ COMMANDS: Final = {
     "version": ("version", "Print the versions of program and cluster."),
 }
 """In the order of the help: the module in `jobset_gate.cli.commands` that has it, or another one, and what it does."""
-
-
 _GROUPS: Final = dict.fromkeys(("group", "podgroup", "podgroups"), "groups")
 _WIDEST: Final = 1000
 """Columns of help: as many as the terminal has."""

@@ -30,8 +30,6 @@ MAX_OWNER_READS: Final = 100
 
 _KNOWN_TO_CONTROLLER: Final = (names.REASON_CANNOT_GATHER, names.REASON_INVALID_GROUP, names.REASON_NATIVE_UNAVAILABLE)
 """What may depend on more than is read here: the owners of the pods, their JobSets, the scheduler."""
-
-
 _UNKNOWN_WITHOUT: Final = {
     **dict.fromkeys(POD_GROUP_RESOURCES, ": its groups look as if theirs were missing"),
     CONFIGMAPS: ": of groups without a PodGroup it is not known whether they were opened",

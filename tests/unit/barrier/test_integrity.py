@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier import integrity, messages
+from jobset_gate.barrier import integrity, messages, verdict_codec
 from jobset_gate.barrier.model import ConditionSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
 from tests.fakes.gangs import clock, condition, config_map, gang, jobset, pod, replicated_job, verdict
 from tests.fakes.present import present
@@ -80,12 +80,16 @@ def test_the_first_verdict_of_a_generation_is_put_back(live: WorkloadSeen) -> No
     assert (kept.kind, kept.generation, writes) == (VerdictKind.TIMEOUT, TIMEOUT.generation, True)
 
 
-def test_a_memory_that_came_too_late_gives_way_to_what_was_reported() -> None:
+def test_a_memory_that_came_too_late_gives_way_to_what_was_reported_or_sent_to_a_pod() -> None:
     """This process first saw the edit, and another client has put it right."""
-    found = integrity.without_edits(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
-    for believed in (found.remembered, present(found.config_map).verdict):
-        assert present(believed).kind is VerdictKind.TIMEOUT
-    assert not integrity.needs_verification(found), "and it is settled"
+    sent = gang(
+        pod(0, verdict=verdict_codec.render(TIMEOUT)), config_map=config_map(verdict=TIMEOUT), remembered=RELEASE
+    )
+    for seen, live in ((held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT))), (sent, jobset())):
+        found = integrity.without_edits(seen, live)
+        for believed in (found.remembered, present(found.config_map).verdict):
+            assert present(believed).kind is VerdictKind.TIMEOUT
+        assert not integrity.needs_verification(found), "and it is settled"
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,6 @@ def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_num
 
 # --- What happens at the timeout -------------------------------------------------------------------------------------
 
-
 KUBELETS = "kubelets restart it, with the same result, until backoffLimit 6 is used up and the"
 PER_INDEX = "with backoffLimitPerIndex 0 each index fails at once, and the Job when all its indexes have ended"
 JOBSET_GANG, JOB_GANG = gangs.gang(gangs.pod(0)), gangs.job_gang(gangs.pod(0))

@@ -232,7 +232,6 @@ def test_a_barrier_that_is_there_twice_or_came_from_another_cluster_is_rendered_
 
 # --- A6: the gate stream, and that its token lives as long as the JobSet ----------------------------------------------
 
-
 STREAM = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082"))
 OTHER = Settings(barrier=Barrier(stream_url="http://moved.system.svc:9000"))
 TOKEN = "a-token"

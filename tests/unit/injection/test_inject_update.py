@@ -184,7 +184,6 @@ def test_where_there_is_no_barrier_none_is_put_in_and_no_epoch_is_counted(new: J
 
 # --- What JobSet's typed webhook writes out on CREATE though nobody has set it (measured on the real one) -------------
 
-
 CLAIM = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}
 TYPED = {
     "the seed's": jobset(),

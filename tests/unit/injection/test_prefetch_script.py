@@ -155,7 +155,6 @@ def test_a_volume_that_cannot_be_written_to_fails_with_a_message(image: Image) -
 
 # --- The program that does nothing: what the ELF specification says of each field, and that it runs -------------------
 
-
 LOAD, STACK = 1, 0x6474E551
 READ_EXECUTE, READ_WRITE = 5, 6
 
