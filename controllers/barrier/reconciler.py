@@ -86,7 +86,7 @@ class GangReconciler:
         seen = facts.seen
         match read:
             case Read.CONFIG_MAP:
-                with suppress(ConfigMapConflict):  # the cache says it, too
+                with suppress(ConfigMapConflict):  # the cache holds the conflict
                     await self._verdict_store.get_config_map(key)
                 return self._creation.with_known(self._cached(key, seen))
             case Read.WORKLOAD:

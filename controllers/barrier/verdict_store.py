@@ -53,7 +53,8 @@ class VerdictStore:
         """Creates or replaces the gang's ConfigMap unless it has this content.
 
         `condition`: written with it where the ConfigMap is all there is to carry one, so that no second write follows
-        or conflicts. Raises Requeue on a conflict, ConfigMapConflict if an unrelated ConfigMap has the name.
+        or conflicts. Raises Requeue on a conflict, and after the ConfigMap of an earlier workload was deleted;
+        ConfigMapConflict if an unrelated ConfigMap has the name.
         """
         key = seen.workload.key
         gate = seen.config_map
