@@ -62,6 +62,5 @@ class InstantLoop(asyncio.SelectorEventLoop):
 
     def until_next_timer(self) -> float:
         """Seconds; infinite if no timer is set."""
-        timers: list[asyncio.TimerHandle] = vars(self)["_scheduled"]
-        due = (timer.when() for timer in timers if not timer.cancelled())
+        due = (timer.when() for timer in self._scheduled if not timer.cancelled())  # type: ignore[attr-defined]
         return min(due, default=math.inf) - self.now

@@ -18,7 +18,8 @@ from jobset_gate.sources.table import config_map_name
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.wire_objects import decoded
 from tests.stress.world.cluster import Cluster
-from tests.stress.world.objects import JOBSET, GangShape, notes_of, stamp
+from tests.stress.world.facts import notes_of
+from tests.stress.world.objects import JOBSET, GangShape, stamp
 
 if TYPE_CHECKING:
     from tests.stress.members.oracle import LeaderOracle, MemberOracle, RingOracle

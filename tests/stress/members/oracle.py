@@ -19,7 +19,8 @@ from jobset_gate.barrier.model import BarrierStage, PodSeen, Verdict, VerdictKin
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from tests.fakes.memory_api import Api, Json, labels_of
 from tests.stress.members.cluster import OWNER, LeaderCluster, MemberCluster, RingCluster, is_bare, size_of
-from tests.stress.world.objects import JOBSET, notes_of
+from tests.stress.world.facts import notes_of
+from tests.stress.world.objects import JOBSET
 from tests.stress.world.oracle import Oracle
 
 if TYPE_CHECKING:

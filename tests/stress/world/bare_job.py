@@ -8,8 +8,8 @@ from jobset_gate import names
 from jobset_gate.kube.resources import JOBS
 from tests.fakes.memory_api import Json
 from tests.stress.world.cluster import Cluster
-from tests.stress.world.facts import alive, has_ended
-from tests.stress.world.objects import JOBSET, completed_of, epoch_of, failed_of, job_spec, notes_of, slot_of, stamp
+from tests.stress.world.facts import alive, has_ended, notes_of
+from tests.stress.world.objects import JOBSET, completed_of, epoch_of, failed_of, job_spec, slot_of, stamp
 
 
 class JobCluster(Cluster):

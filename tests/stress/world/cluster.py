@@ -13,7 +13,7 @@ from jobset_gate.barrier.model import GangKey, Generation
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.sources.table import SOURCES
 from tests.fakes.memory_api import Api, Json, labels_of
-from tests.stress.world.facts import RawGeneration, alive, barrier, finished, generation_of, has_ended
+from tests.stress.world.facts import RawGeneration, alive, barrier, finished, generation_of, has_ended, notes_of
 from tests.stress.world.objects import (
     JOBSET,
     LOADERS,
@@ -29,7 +29,6 @@ from tests.stress.world.objects import (
     give_up,
     holds,
     life_of_jobset,
-    notes_of,
     passed,
     replicated_job,
     running,

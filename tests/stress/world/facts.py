@@ -77,7 +77,7 @@ def intact(config_map: Json) -> bool:
 
 def jobset_uid(config_map: Json) -> str:
     """Of the JobSet whose ConfigMap it is."""
-    return str(_notes(config_map).get(JOBSET_UID, ""))
+    return str(notes_of(config_map).get(JOBSET_UID, ""))
 
 
 def targets(workload: Json) -> list[Json]:
@@ -160,7 +160,7 @@ def counted(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json], announced:
     mine = [job for job in jobs if _is_of(job, jobset) and _place(job)[0] in specs]
     slots = {job["metadata"]["uid"]: {None, *map(str, _open(job, specs[_place(job)[0]]))} for job in mine}
     ready = [pod for pod in pods if _is_of(pod, jobset) and started(pod, announced)]
-    return [pod for pod in ready if _notes(pod).get(INDEX) in slots.get(maker(pod), ())]
+    return [pod for pod in ready if notes_of(pod).get(INDEX) in slots.get(maker(pod), ())]
 
 
 def started(pod: Json, announced: Collection[str] = ()) -> bool:
@@ -194,9 +194,14 @@ def maker(stored: Json) -> str:
     return next((owner["uid"] for owner in owners if owner.get("controller")), "")
 
 
+def notes_of(stored: Json) -> dict[str, str]:
+    notes: dict[str, str] = stored["metadata"].get("annotations") or {}
+    return notes
+
+
 def generation_of(pod: Json) -> RawGeneration:
     """Whose generation a pod is."""
-    return RawGeneration(workload_uid(pod), int(_attempt(pod)), int(_notes(pod).get(EPOCH) or 0))
+    return RawGeneration(workload_uid(pod), int(_attempt(pod)), int(notes_of(pod).get(EPOCH) or 0))
 
 
 def condition(jobset: Json) -> Json | None:
@@ -215,7 +220,7 @@ def _empty(job: Json, spec: Json, pods: Iterable[Json], announced: Collection[st
         yield from (f"one of {need}" for _ in range(need - (len(ready) - len(over))))
         return
     slots = _open(job, spec)
-    here = {_notes(pod).get(INDEX) for pod in ready}
+    here = {notes_of(pod).get(INDEX) for pod in ready}
     given_up = indexes(job["status"].get("failedIndexes") or "")
     empty = [str(slot) for slot in slots if str(slot) not in here or slot in given_up]
     need = max(0, min(spec["parallelism"], len(slots)) - (len(slots) - len(empty)))
@@ -255,11 +260,6 @@ def _place(job: Json) -> tuple[str, str]:
 def _labels(stored: Json) -> Mapping[str, str]:
     labels: Mapping[str, str] = stored["metadata"].get("labels") or {}
     return labels
-
-
-def _notes(stored: Json) -> Mapping[str, str]:
-    notes: Mapping[str, str] = stored["metadata"].get("annotations") or {}
-    return notes
 
 
 def _conditions(stored: Json) -> Iterable[Json]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jobset_gate import names
 from tests.fakes.memory_api import Json
-from tests.stress.world.facts import RawGeneration, alive, barrier, has_ended, indexes, targets
+from tests.stress.world.facts import RawGeneration, alive, barrier, has_ended, indexes, notes_of, targets
 
 JOBSET = "train"
 WORKERS = "workers"
@@ -65,11 +65,6 @@ def attempt_of(jobset: Json) -> int:
 
 def epoch_of(jobset: Json) -> int:
     return int(notes_of(targets(jobset)[0]["template"]["spec"]["template"])[names.EPOCH])
-
-
-def notes_of(stored: Json) -> dict[str, str]:
-    notes: dict[str, str] = stored["metadata"].get("annotations") or {}
-    return notes
 
 
 def slot_of(pod: Json) -> int:

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS, Resource
 from tests.stress.world import facts
-from tests.stress.world.facts import CLOCK, VERDICT, Json, RawGeneration, RawVerdict
-from tests.stress.world.objects import notes_of
+from tests.stress.world.facts import CLOCK, VERDICT, Json, RawGeneration, RawVerdict, notes_of
 
 if TYPE_CHECKING:
     from tests.fakes.memory_api import Api
@@ -252,9 +251,9 @@ class Oracle:
                 self._wrong(f"{said} at {self._now()}, before its time: {timeout} s after {min(begun, default=None)}")
 
     def _clock(self, its: RawGeneration, shown: str) -> None:
-        stood, present = self._clocks.setdefault(its, shown), self._cluster.jobset
+        stood = self._clocks.setdefault(its, shown)
         # A create that was long on its way may come when its workload has gone, and its first ConfigMap, too.
-        if stood != shown and present is not None and present["metadata"]["uid"] == its.uid:
+        if stood != shown and its.uid not in self._gone:
             self._wrong(f"the clock of {its} moved from {stood} to {shown}")
         at = datetime.fromisoformat(shown).timestamp()
         if its in self._moved and not self._made[its.uid] - self._ahead() <= at <= self._now() + AHEAD + self._ahead():
