@@ -120,9 +120,10 @@ class VerdictStore:
         self, key: GangKey, gate: ConfigMapSeen, condition: DesiredCondition | None, data: Mapping[str, str | None]
     ) -> None:
         """Compare-and-swap of these keys and the condition. The null makes a refusal say if the object is immutable."""
+        # Strategic: for a merge patch an API server makes a JSON text of all data, the members too, and parses it.
         metadata = {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}
-        body, merge = {"metadata": metadata} | ({"data": data, "immutable": None} if data else {}), PatchType.MERGE
-        patched = self._client.patch(CONFIGMAPS, gate.name, gate.namespace, body=body, patch=merge, type=wire.ConfigMap)
+        body, how = {"metadata": metadata} | ({"data": data, "immutable": None} if data else {}), PatchType.STRATEGIC
+        patched = self._client.patch(CONFIGMAPS, gate.name, gate.namespace, body=body, patch=how, type=wire.ConfigMap)
         await self._swap(key, gate, patched)
 
     async def _swap(self, key: GangKey, gate: ConfigMapSeen, write: Awaitable[wire.ConfigMap]) -> None:

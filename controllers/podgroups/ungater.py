@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import MemberPod
@@ -108,7 +108,7 @@ class Ungater:
             return None
         it.queued = False
         self._sending[key, uid] = it
-        return PodPatch(it.pod.namespace, it.pod.name, uid, self._body(it), PatchType.STRATEGIC)
+        return PodPatch(it.pod.namespace, it.pod.name, uid, self._body(it))
 
     def _on_done(self, key: PodGroupKey, uid: str, outcome: PatchOutcome) -> None:
         it = self._sending.pop((key, uid))
