@@ -134,10 +134,11 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
     notes = meta.annotations or NO_ANNOTATIONS
     gang = meta.name.removesuffix(source.config_map_suffix)
     noted = workload_uid = notes.jobset_uid[:MAX_TEXT]
-    membership, selected = None, True
+    membership, selected, members = None, True, ""
     if source.keeps_attempt:  # its name has the UID
         group, _, workload_uid = gang.partition(".")
         membership, selected = verdict_codec.parse_membership(data), meta.labels.start_group == group
+        _, members = verdict_codec.parse_members(data.get(names.KEY_MEMBERS, ""))
     owned = noted == workload_uid and any(owner.uid == workload_uid for owner in meta.owner_references or ())
     return ConfigMapSeen(
         namespace=meta.namespace,
@@ -149,7 +150,7 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
         workload_uid=workload_uid,
         verdict=verdict,
         waiting_since=clock,
-        canonical=owned and selected and data == verdict_codec.config_map_data(verdict, clock, membership),
+        canonical=owned and selected and data == verdict_codec.config_map_data(verdict, clock, membership, members),
         deleting=meta.deletion_timestamp is not None,
         written_at=written_at(seen),
         membership=membership,
