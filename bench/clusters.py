@@ -17,6 +17,7 @@ from controllers.barrier import crd_patcher
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import PartialObjectMetadata
+from jobset_gate.sources.table import POD_SOURCES
 from jobset_gate_demo.fake import jobset_crd
 from jobset_gate_demo.fake.objects import Json
 
@@ -42,7 +43,7 @@ class BenchCluster(Protocol):
         """The barriers of pods `first` to `last` - 1 of the gang run from now on."""
 
     async def drop(self, plan: GangPlan) -> None:
-        """The JobSet or Job goes, as far as the controller is concerned."""
+        """The JobSet or Job goes, as far as the controller is concerned; pods that are gated alone may stay."""
 
 
 class EmbeddedBenchCluster:
@@ -86,18 +87,20 @@ class RealBenchCluster:
         await crd_patcher.extend_crd(self._client)
 
     async def make(self, plan: GangPlan) -> None:
-        stored = await self._client.create(plan.resource, workload(plan))
-        made = [stored]
+        made = [workload(plan)]
+        if plan.source not in POD_SOURCES:
+            made = [await self._client.create(plan.resource, made[0])]
         if plan.resource == JOBSETS:
-            made = [await self._client.create(JOBS, _not_yours(job)) for job in jobs(stored)]
-        self._pods = [GangPods(job, time.time(), lean=plan.lean) for job in made]
+            made = [await self._client.create(JOBS, _not_yours(job)) for job in jobs(made[0])]
+        self._pods = [GangPods(job, time.time(), lean=plan.lean, source=plan.source) for job in made]
         await self._each(plan, range(plan.size), self._create)
 
     async def start(self, plan: GangPlan, first: int, last: int) -> None:
         await self._each(plan, range(first, last), self._run)
 
     async def drop(self, plan: GangPlan) -> None:
-        await self._client.delete(plan.resource, plan.name, plan.namespace)
+        if plan.source not in POD_SOURCES:
+            await self._client.delete(plan.resource, plan.name, plan.namespace)
 
     async def _each(
         self, plan: GangPlan, numbers: Iterable[int], do: Callable[[GangPods, int], Awaitable[None]]

@@ -198,8 +198,10 @@ class GangPods:
         """A pod that is gated alone."""
 
     def fresh(self, index: int) -> Json:
-        """A pod to be sent to an API server, on a node already."""
-        pod = job_controller.render(self._job, index)
+        """A pod to be sent to an API server, on a node already; as it is admitted, if it is gated alone."""
+        pod: Json = copy(self._render(index))
+        if self._is_gated_alone:
+            self._distinguish(pod["metadata"], index)
         pod["metadata"]["name"] = self.name(index)
         del pod["metadata"]["generateName"]
         pod["spec"]["nodeName"] = self._node(index)
@@ -208,8 +210,9 @@ class GangPods:
     def as_sent(self, index: int) -> Json:
         """A pod that is gated alone, before its admission."""
         pod = job_controller.render(self._job, index)
-        meta = pod["metadata"] | {"namespace": "default"} | self._alone(index)
+        meta = pod["metadata"] | {"namespace": self._job.metadata.namespace} | self._alone(index)
         policy = "Always" if self._source == LWS.name else "Never"
+        del pod["spec"]["hostname"]  # of a Job, and none with a dot is valid
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod["spec"] | {"restartPolicy": policy}}
 
     def name(self, index: int) -> str:
@@ -244,10 +247,7 @@ class GangPods:
         meta |= {"name": name, "generateName": name[:-5], "uid": uid}
         meta["managedFields"][-1]["time"] = stamp(time.time())
         if self._is_gated_alone:
-            meta["annotations"][names.TOKEN] = f"{index:032x}"
-            its = self._alone(index)
-            meta["labels"] |= its["labels"]
-            meta["ownerReferences"] = its["ownerReferences"]
+            self._distinguish(meta, index)
         for kind in ("labels", "annotations"):
             meta[kind][names.JOB_COMPLETION_INDEX] = str(index)
         pod["spec"]["hostname"] = f"{self._job.metadata.name}-{index}"
@@ -273,6 +273,13 @@ class GangPods:
                 managed_fields.entry("kubelet", whole, "status", subresource="status", time=now),
             ]
         return whole
+
+    def _distinguish(self, meta: Json, index: int) -> None:
+        """What one pod that is gated alone has of its own."""
+        its = self._alone(index)
+        meta["annotations"][names.TOKEN] = f"{index:032x}"
+        meta["labels"] |= its["labels"]
+        meta["ownerReferences"] = its["ownerReferences"]
 
     def _render(self, index: int) -> Json:
         """As its controller makes it and the webhook lets it in."""
