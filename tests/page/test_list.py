@@ -12,6 +12,8 @@ from tests.fakes.served_page import ServedPage, serve_page
 from tests.page import scenes
 from tests.page.browser import BrowserVisit, visiting
 
+_LISTEN = """new Promise((heard) => { window.changed = new Promise((done) => new EventSource(document.body.dataset
+    .events).addEventListener("view", (event) => { heard(); if (event.data.includes("2/2")) done(); })); })"""
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
@@ -48,7 +50,12 @@ async def test_a_card_tells_of_those_that_were_ended(stage: ServedPage, visit: B
     await expect(page.locator("#news")).to_contain_text("1 TimedOut in all")
     await card.get_by_role("link").click()
     await expect(page).to_have_url(re.compile(r"\?state=TimedOut$"))
-    await page.get_by_role("link", name="late", exact=True).click()
+    await page.get_by_role("link", name="late", exact=True).hover()
+    await page.mouse.down()
+    await page.evaluate(_LISTEN)
+    scenes.put(stage, "late", *scenes.here(2))  # the row must not be replaced before the click has come
+    await page.evaluate("window.changed")
+    await page.mouse.up()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("team-a/late")
     await expect(page.locator("#state")).to_have_text("TimedOut")
 

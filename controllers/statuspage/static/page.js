@@ -94,6 +94,17 @@
     before = text;
   };
 
+  // No element is replaced between press and release of a pointer: the browser would send no click.
+  let held = null, release = () => {};
+  addEventListener("pointerdown", (event) => {
+    if (event.isPrimary && !event.button && !held) held = new Promise((done) => { release = done; });
+  }, true);
+  for (const what of ["pointerup", "pointercancel", "pointermove", "keydown"]) {
+    addEventListener(what, (event) => {
+      if (held && (!event.buttons || what === "pointercancel")) setTimeout(() => { held = null; release(); });
+    }, true);
+  }
+
   // A link or form that stays on this kind of page: its pieces are put in place of those here.
   const pieces = ["cards", "summary", "columns", "rows", "empty", "pager", "history", "pods"];
   // Where the viewer goes, from the click on: a picture that is drawn again meanwhile must not end that.
@@ -101,6 +112,7 @@
   const load = async (url, ids) => {
     const turn = visit, answer = await fetch(url).catch(() => null);
     const text = answer && answer.ok ? await answer.text() : "";
+    await held;
     if (!text || turn !== visit) return turn === visit ? null : undefined;
     const next = new DOMParser().parseFromString(text, "text/html");
     for (const id of ids) {
@@ -203,8 +215,10 @@
       const over = source.readyState === EventSource.CLOSED;
       state("lost", `Connection lost: what is shown may be old. ${over ? "Refresh to go on." : "Trying again…"}`);
     });
-    source.addEventListener("view", (event) => {
-      const news = JSON.parse(event.data);
+    source.addEventListener("view", async (event) => {
+      const news = JSON.parse(event.data), from = event.target;
+      await held;
+      if (from !== source) return;
       ahead = news.now - Date.now() / 1000;
       for (const [id, html] of Object.entries(news.parts || {})) put(id, html);
       lines(news.order, news.rows || {});
