@@ -134,7 +134,11 @@ def parse_membership(data: Mapping[str, str]) -> Membership | None:
 def parse_members(text: str) -> tuple[frozenset[str], str]:
     """The members, and their canonical text. The same is read from the answer to each write and from its event."""
     members = frozenset(text.split())
-    return members, "\n".join(sorted(members))
+    return members, _members_text(members)
+
+
+def _members_text(members: frozenset[str]) -> str:
+    return "\n".join(sorted(members))
 
 
 def config_map_data(
@@ -145,7 +149,7 @@ def config_map_data(
     if membership is not None:
         data[names.KEY_ATTEMPT] = str(membership.attempt)
         if membership.members:
-            data[names.KEY_MEMBERS] = members or "\n".join(sorted(membership.members))
+            data[names.KEY_MEMBERS] = members or _members_text(membership.members)
     if verdict is not None:
         data[names.KEY_VERDICT] = render(verdict)
     if clock is not None:

@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PodPatch:
-    """`body` without metadata.uid, which is added: a patch must never land on another pod of the same name."""
+    """A strategic merge patch. Its metadata.uid is added: a patch must never land on another pod of the same name."""
 
     namespace: str
     name: str
@@ -117,16 +117,15 @@ class PodPatcher(Generic[K]):
             self._work.clear()
             await self._work.wait()
 
-    async def _send(self, patch: PodPatch) -> PatchOutcome:
-        body = {**patch.body, "metadata": {**patch.body.get("metadata", {}), "uid": patch.uid}}
-        how = PatchType.STRATEGIC  # an API server takes an eighth more of them in a second than merge patches
+    async def _send(self, it: PodPatch) -> PatchOutcome:
+        its = {**it.body, "metadata": {**it.body.get("metadata", {}), "uid": it.uid}}
         try:
-            await self._client.patch(PODS, patch.name, patch.namespace, body=body, patch=how, type=msgspec.Raw)
+            await self._client.patch(PODS, it.name, it.namespace, body=its, patch=PatchType.STRATEGIC, type=msgspec.Raw)
         except NotFound:
             return "gone"
         except RequestFailed as error:
             if is_uid_mismatch(error):
                 return "gone"
-            _log.warning("pod not patched", namespace=patch.namespace, pod=patch.name, error=str(error))
+            _log.warning("pod not patched", namespace=it.namespace, pod=it.name, error=str(error))
             return "error"
         return "ok"
